@@ -1,0 +1,12 @@
+"""Names for the NumPy array types that pass between the rooms."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray: TypeAlias = NDArray[np.int64]
+FloatArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+ScoreArray: TypeAlias = NDArray[np.floating]
+"""Scores, one row per query and one column per target; float32 or float64."""

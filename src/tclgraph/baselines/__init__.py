@@ -1,0 +1,1 @@
+"""Methods to compare with: the floors that any learned model must beat."""

@@ -1,0 +1,25 @@
+"""What a figure was measured on."""
+
+import os
+import platform
+from pathlib import Path
+
+
+def machine() -> dict[str, str | int]:
+    """Processor, cores and versions; nothing that names the host."""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count() or 1,
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown"

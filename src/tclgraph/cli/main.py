@@ -1,0 +1,38 @@
+"""The `tclgraph` command. Verbs import what they need when they run, so that --help is quick."""
+
+import os
+import sys
+
+import typer
+
+from tclgraph.cli.datasets import datasets
+from tclgraph.cli.describe import describe
+from tclgraph.cli.evaluate import evaluate
+from tclgraph.errors import InputError
+
+app = typer.Typer(
+    help="Continuous-time dynamic graphs: what will each node interact with next?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(datasets)
+app.command()(describe)
+app.command()(evaluate)
+
+
+def main() -> None:
+    """Run a command; bad input ends in one sentence and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): no error, but nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

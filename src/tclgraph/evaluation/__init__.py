@@ -1,0 +1,1 @@
+"""One ranking protocol for every model: score all targets, record the rank, reveal the event."""

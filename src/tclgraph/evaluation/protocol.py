@@ -1,0 +1,172 @@
+"""The ranking protocol: the same for every model, with nothing that could flatter one.
+
+For every event of a part, all targets of the data set are scored for its source at its time, the
+rank of the true target is recorded, and only then is the event revealed. No negatives are sampled;
+targets that the source has met stay in the ranking, since repeats are most of what happens.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tclgraph.arrays import BoolArray, IntArray, ScoreArray
+from tclgraph.errors import InputError
+from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
+from tclgraph.evaluation.ranking import Ranks, rank
+from tclgraph.evaluation.report import Group, GroupReport, Report
+from tclgraph.evaluation.update import Update
+from tclgraph.events.pair_history import PairHistory
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
+from tclgraph.models.interface import Model
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of events ranked and the number there are."""
+
+# Scores held at once: 16 MB as float64, small enough to stay near the processor.
+_CELLS_PER_BLOCK = 1 << 21
+_EVENTS_PER_BLOCK = 256
+
+
+def evaluate(
+    model: Model,
+    split: Split,
+    *,
+    part: Literal["valid", "test"] = "test",
+    update: str = "streaming",
+    mask_seen: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Report:
+    """Rank every event of a part with a fitted model.
+
+    The model's state is rebuilt first, so that calling this twice gives the same answer twice.
+    `mask_seen` leaves out of each ranking the other targets that the source has met.
+    """
+    rule = Update.parse(update)
+    started = time.perf_counter()
+    start, stop = {
+        "valid": (split.train_end, split.valid_end),
+        "test": (split.valid_end, len(split.events)),
+    }[part]
+    history_end = start
+    if rule.kind == "frozen" and rule.frozen_after == "train":
+        history_end = split.train_end
+    model.forget()
+    model.observe(split.events[:history_end])
+
+    candidates = np.unique(split.events.target)
+    events = split.events[start:stop]
+    seen = _SeenTargets(split.events[:start]) if mask_seen else None
+    blocks = []
+    done = 0
+    for block, scores in _score_blocks(model, events, rule, split.events.num_targets):
+        if seen is not None:
+            scores = seen.masked(scores, block)
+        blocks.append(_rank_among(candidates, scores, block.target))
+        done += len(block)
+        if progress:
+            progress(done, len(events))
+    ranks = Ranks.concatenate(blocks)
+    if len(ranks) != len(events):
+        raise AssertionError("every event is ranked exactly once")
+
+    is_repeat = _has_met_before(split.events)[start:stop]
+    members: dict[Group, BoolArray] = {
+        "all": np.ones(len(events), dtype=bool),
+        "repeat": is_repeat,
+        "new": ~is_repeat,
+    }
+    return Report(
+        model=model.name,
+        graph=split.events.graph,
+        split=str(split),
+        part=part,
+        update=str(rule),
+        masks_seen=mask_seen,
+        seed=seed,
+        targets=len(candidates),
+        groups={name: _group_report(ranks, which, seed) for name, which in members.items()},
+        tie_spread=float(np.mean(ranks.pessimistic - ranks.optimistic)),
+        nan_events=int(ranks.is_nan.sum()),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _score_blocks(
+    model: Model, events: EventStream, rule: Update, num_targets: int
+) -> Iterator[tuple[EventStream, ScoreArray]]:
+    """Consecutive blocks of events with their scores, the state following as the rule says."""
+    size = max(1, min(_EVENTS_PER_BLOCK, _CELLS_PER_BLOCK // num_targets))
+    if rule.kind == "streaming":
+        for start in range(0, len(events), size):
+            block = events[start : start + size]
+            yield block, _checked(model.score_each(block), model, block, num_targets)
+        return
+    refresh = rule.every if rule.kind == "every" else len(events)
+    for start in range(0, len(events), refresh):
+        stale = events[start : start + refresh]
+        for inner in range(0, len(stale), size):
+            block = stale[inner : inner + size]
+            scores = model.score(block.source, block.time)
+            yield block, _checked(scores, model, block, num_targets)
+        if rule.kind == "every":
+            model.observe(stale)
+
+
+def _checked(
+    scores: ScoreArray, model: Model, block: EventStream, num_targets: int
+) -> ScoreArray:
+    if scores.shape != (len(block), num_targets):
+        raise AssertionError(
+            f"{model.name} gave scores of shape {scores.shape} for {(len(block), num_targets)}"
+        )
+    return scores
+
+
+def _rank_among(candidates: IntArray, scores: ScoreArray, true: IntArray) -> Ranks:
+    """Rank among the targets of the data set, which in a one-mode graph are not all nodes."""
+    if len(candidates) < scores.shape[1]:
+        scores, true = scores[:, candidates], np.searchsorted(candidates, true)
+    return rank(scores, true)
+
+
+def _has_met_before(events: EventStream) -> BoolArray:
+    _, first, which = np.unique(events.pairs(), return_index=True, return_inverse=True)
+    met: BoolArray = first[which] < np.arange(len(events))
+    return met
+
+
+def _group_report(ranks: Ranks, members: BoolArray, seed: int) -> GroupReport:
+    chosen = ranks.middle[members]
+    if not len(chosen):
+        return GroupReport(events=0, metrics=None, intervals=None)
+    return GroupReport(
+        events=len(chosen), metrics=metrics(chosen), intervals=bootstrap_intervals(chosen, seed)
+    )
+
+
+class _SeenTargets:
+    """The targets that each source has met so far, taken out of its ranking."""
+
+    def __init__(self, history: EventStream) -> None:
+        self._met = PairHistory()
+        self._observe(history)
+
+    def _observe(self, events: EventStream) -> None:
+        number = np.zeros(len(events), dtype=np.int64)
+        self._met.observe(events.source, events.target, events.time, number)
+        if events.graph == "one-mode":
+            self._met.observe(events.target, events.source, events.time, number)
+
+    def masked(self, scores: ScoreArray, block: EventStream) -> ScoreArray:
+        """Scores with met targets at the bottom, but for the true one; then reveal the block."""
+        result = scores.copy()
+        for row in range(len(block)):
+            true = block.target[row]
+            result[row, self._met.of(block.source[row]).target] = -np.inf
+            result[row, true] = scores[row, true]
+            self._observe(block[row : row + 1])
+        return result

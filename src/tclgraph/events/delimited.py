@@ -1,0 +1,197 @@
+"""Text logs (CSV, TSV, SNAP's `source target time`), plain or gzipped, to a table of text.
+
+Header and delimiter are found by looking at the first line. Nothing is converted here except
+features: keys and times stay text, so that whoever parses them can name the row that fails.
+"""
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from tclgraph.errors import InputError
+from tclgraph.events.columns import ChosenColumns, Columns, choose
+from tclgraph.events.stream import Notify
+from tclgraph.events.table import Table
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# The header of the JODIE data sets names four columns and then all features at once.
+_JODIE_HEADER = ["user_id", "item_id", "timestamp", "state_label"]
+_NUMBER_OR_DATE = re.compile(r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|\d{4}-\d{2}-\d{2}.*)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    names: list[str]
+    delimiter: str
+    has_header: bool
+    skipped_lines: int
+    """Lines before the first row: comments and the header."""
+
+
+def read_delimited(
+    path: Path, columns: Columns, *, header: bool | None, notify: Notify
+) -> tuple[Table, ChosenColumns]:
+    """The chosen columns of a text file. `header=None` looks whether there is one."""
+    content = _content(path)
+    layout = _look_at(content, path, header)
+    if layout.delimiter == " ":
+        content = _with_single_blanks(content)
+    chosen = choose(
+        columns, layout.names, has_header=layout.has_header, origin=path.name, notify=notify
+    )
+    frame = _parse(content, layout, chosen, path)
+    table = Table(frame=frame, origin=path.name, skipped_lines=layout.skipped_lines)
+    if frame.to_series(-1).null_count():
+        _refuse_wrong_width(content, layout, path)
+        table = _without_blank_lines(table)
+    if not len(table.frame):
+        raise InputError(f"{path.name}: a header but no rows; the log is empty")
+    _refuse_bad_features(table, chosen)
+    return table, chosen
+
+
+def _content(path: Path) -> bytes:
+    content = path.read_bytes()
+    if content.startswith(_GZIP_MAGIC):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path.name}: damaged gzip file ({error}); fetch it again") from None
+    content = content.removeprefix(_BYTE_ORDER_MARK)
+    if not content.strip():
+        raise InputError(f"{path.name}: the file is empty")
+    if b"\x00" in content:
+        raise InputError(f"{path.name}: a binary file; give a CSV, TSV, text or Parquet log")
+    return content
+
+
+def _look_at(content: bytes, path: Path, header: bool | None) -> _Layout:
+    """Find delimiter, header and width from the lines at the top."""
+    lines = io.BytesIO(content)
+    comments = 0
+    first = _text(lines.readline(), path, comments)
+    # SNAP opens with comment lines. In a comma-separated log "#tag" is a key like any other.
+    while first.startswith("#") and _delimiter(first) in "\t ":
+        comments += 1
+        first = _text(lines.readline(), path, comments)
+    delimiter = _delimiter(first)
+    fields = _fields(first, delimiter)
+    has_header = header
+    if has_header is None:
+        has_header = not any(_NUMBER_OR_DATE.match(field) for field in fields)
+    names = [str(position + 1) for position in range(len(fields))]
+    if has_header:
+        names = _distinct([field.strip() for field in fields])
+    if names[: len(_JODIE_HEADER)] == _JODIE_HEADER:
+        width = len(_fields(_text(lines.readline(), path, comments + 1), delimiter))
+        num_features = max(0, width - len(_JODIE_HEADER))
+        names = _JODIE_HEADER + [f"feature_{n}" for n in range(num_features)]
+    return _Layout(names, delimiter, has_header, comments + has_header)
+
+
+def _text(line: bytes, path: Path, lines_before: int) -> str:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{path.name}, line {lines_before + 1}: not UTF-8 text; save the file as UTF-8"
+        ) from None
+
+
+def _delimiter(line: str) -> str:
+    return next((mark for mark in "\t,;" if mark in line), " ")
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    if delimiter == " ":
+        return line.split()
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _with_single_blanks(content: bytes) -> bytes:
+    return re.sub(rb"[ \t]+", b" ", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content))
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Column names made unique: an empty name, or one that comes again, gets its position."""
+    seen: set[str] = set()
+    result = []
+    for position, name in enumerate(names):
+        unique = name if name and name not in seen else f"{name}#{position + 1}"
+        seen.add(unique)
+        result.append(unique)
+    return result
+
+
+def _parse(content: bytes, layout: _Layout, chosen: ChosenColumns, path: Path) -> pl.DataFrame:
+    features = set(chosen.features)
+    schema = {name: pl.Float32 if name in features else pl.String for name in layout.names}
+    # The last column is read too: it is the one that a short row lacks.
+    wanted = list(dict.fromkeys([*chosen.all(), layout.names[-1]]))
+    wanted.sort(key=layout.names.index)
+    try:
+        return (
+            pl.scan_csv(
+                content,
+                has_header=False,
+                separator=layout.delimiter,
+                schema=schema,
+                skip_lines=layout.skipped_lines,
+                ignore_errors=bool(features),
+                missing_columns="insert",
+            )
+            .select(wanted)
+            .collect()
+        )
+    except pl.exceptions.NoDataError:
+        return pl.DataFrame(schema={name: schema[name] for name in wanted})
+    except pl.exceptions.PolarsError as error:
+        _refuse_wrong_width(content, layout, path)
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(f"{path.name}: cannot be read as text columns ({reason})") from None
+
+
+def _rows(content: bytes, layout: _Layout, path: Path) -> Iterator[list[str]]:
+    """Rows as Python reads them: slow, used only to say what is wrong."""
+    lines = (_text(line, path, n) for n, line in enumerate(io.BytesIO(content)))
+    for _ in range(layout.skipped_lines):
+        next(lines, "")
+    yield from csv.reader(lines, delimiter=layout.delimiter)
+
+
+def _refuse_wrong_width(content: bytes, layout: _Layout, path: Path) -> None:
+    width = len(layout.names)
+    for row, fields in enumerate(_rows(content, layout, path)):
+        if fields and len(fields) != width:
+            raise InputError(
+                f"{path.name}, row {row + 1} (line {row + 1 + layout.skipped_lines}): "
+                f"{len(fields)} fields where {width} are expected; "
+                "correct the row, or quote fields that contain the delimiter"
+            )
+
+
+def _without_blank_lines(table: Table) -> Table:
+    is_row = table.frame.select(~pl.all_horizontal(pl.all().is_null())).to_series()
+    return Table(
+        frame=table.frame.filter(is_row),
+        origin=table.origin,
+        skipped_lines=table.skipped_lines,
+        row_of=np.flatnonzero(is_row.to_numpy()),
+    )
+
+
+def _refuse_bad_features(table: Table, chosen: ChosenColumns) -> None:
+    for name in chosen.features:
+        column = table.frame[name]
+        if column.null_count():
+            row = int(column.is_null().arg_max() or 0)
+            raise InputError(f"{table.place(row, name)}: a feature must be a number")

@@ -1,0 +1,59 @@
+"""Models by name. A model's module is imported when the model is asked for, not before."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from tclgraph.errors import InputError, did_you_mean
+from tclgraph.models.interface import Model
+
+_FLOORS = "tclgraph.baselines.floors:Floor"
+_WHERE = {
+    "popularity": _FLOORS,
+    "global-recency": _FLOORS,
+    "own-recency": _FLOORS,
+    "own-frequency": _FLOORS,
+    "last-contact": _FLOORS,
+    "edgebank": _FLOORS,
+    "edgebank-window": _FLOORS,
+}
+
+
+def names() -> tuple[str, ...]:
+    """All models there are."""
+    return tuple(_WHERE)
+
+
+def floors(graph: str) -> tuple[str, ...]:
+    """The rules that any learned model must beat on this kind of graph."""
+    return tuple(
+        name
+        for name, where in _WHERE.items()
+        if where == _FLOORS and (graph == "one-mode" or name != "last-contact")
+    )
+
+
+def _class_of(name: str) -> type[Model]:
+    if name not in _WHERE:
+        raise InputError(f"unknown model {name!r}; {did_you_mean(name, _WHERE)}")
+    module, class_name = _WHERE[name].split(":")
+    found: type[Model] = getattr(import_module(module), class_name)
+    return found
+
+
+def build(name: str, **settings: Any) -> Model:
+    """A model that has yet to be fitted."""
+    return _class_of(name)(name, **settings)
+
+
+def load_model(folder: str | Path) -> Model:
+    """A saved model, whichever it is."""
+    path = Path(folder) / Model.saved_as
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"no saved model in {folder} ({error})") from None
+    return _class_of(metadata.get("model", "")).load(folder)
