@@ -19,7 +19,7 @@ _WHERE = {
     "EventStream": "tclgraph.events.stream",
     "InputError": "tclgraph.errors",
     "Model": "tclgraph.models.interface",
-    "Report": "tclgraph.evaluation.protocol",
+    "Report": "tclgraph.evaluation.report",
     "Split": "tclgraph.events.split",
     "SyntheticConfig": "tclgraph.events.synthetic",
     "build": "tclgraph.models.registry",
@@ -35,8 +35,8 @@ _WHERE = {
 
 if TYPE_CHECKING:
     from tclgraph.errors import InputError as InputError
-    from tclgraph.evaluation.protocol import Report as Report
     from tclgraph.evaluation.protocol import evaluate as evaluate
+    from tclgraph.evaluation.report import Report as Report
     from tclgraph.events.catalog import CATALOG as CATALOG
     from tclgraph.events.catalog import load as load
     from tclgraph.events.readers import read_file as read_file

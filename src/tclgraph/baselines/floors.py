@@ -20,7 +20,7 @@ any history share the lowest score.
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from safetensors import safe_open
@@ -44,36 +44,27 @@ _WINDOW_SHARE = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
+class Rule:
+    """A row of the table above."""
+
     pair: PairKey = "none"
     target: Literal["last", "count"] = "last"
     is_two_way: bool = False
     """Whether a meeting counts for both, and acting as well as being acted upon."""
 
 
-_RULES = {
-    "popularity": _Rule(target="count"),
-    "global-recency": _Rule(),
-    "own-recency": _Rule(pair="last"),
-    "own-frequency": _Rule(pair="count"),
-    "last-contact": _Rule(pair="last", is_two_way=True),
-    "edgebank": _Rule(pair="met"),
-    "edgebank-window": _Rule(pair="met in window"),
-}
-
-
 class Floor(Model):
-    """One of the rules above, by name."""
+    """What all the rules share: the state they count in, and how it becomes scores."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._rule = _RULES[name]
+    rule: ClassVar[Rule]
+
+    def __init__(self) -> None:
         self._num_targets = 0
         self._window = 0.0
         self.forget()
 
     def fit(self, split: Split) -> Self:
-        if self._rule.is_two_way and split.events.graph != "one-mode":
+        if self.rule.is_two_way and split.events.graph != "one-mode":
             raise InputError(
                 f"{self.name} needs a graph where the same nodes act and are acted upon; "
                 "pass --graph one-mode or take own-recency"
@@ -94,11 +85,11 @@ class Floor(Model):
     def observe(self, events: EventStream) -> None:
         number = self._num_observed + 1 + np.arange(len(events))
         self._num_observed += len(events)
-        if self._rule.target == "count":
+        if self.rule.target == "count":
             np.add.at(self._target_key, events.target, 1)
         else:
             self._target_key[events.target] = number
-        if self._rule.is_two_way:
+        if self.rule.is_two_way:
             np.maximum.at(self._target_key, events.source, number)
             self._pairs.observe(
                 np.stack([events.source, events.target], axis=1).ravel(),
@@ -106,7 +97,7 @@ class Floor(Model):
                 np.repeat(events.time, 2),
                 np.repeat(number, 2),
             )
-        elif self._rule.pair != "none":
+        elif self.rule.pair != "none":
             self._pairs.observe(events.source, events.target, events.time, number)
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
@@ -118,7 +109,7 @@ class Floor(Model):
     def _pair_keys(self, source: IntArray, time: FloatArray) -> FloatArray:
         """Pair key of every candidate for every query, by the state as it is."""
         keys = np.zeros((len(source), self._num_targets))
-        if self._rule.pair == "none":
+        if self.rule.pair == "none":
             return keys
         for row, (one, at) in enumerate(zip(source.tolist(), time.tolist(), strict=True)):
             met = self._pairs.of(one)
@@ -126,7 +117,7 @@ class Floor(Model):
         return keys
 
     def _pair_key(self, met: Meetings, time: float) -> IntArray | FloatArray:
-        match self._rule.pair:
+        match self.rule.pair:
             case "last":
                 return met.last_number
             case "count":
@@ -139,12 +130,12 @@ class Floor(Model):
                 return np.zeros(len(met.target))
 
     def score_each(self, events: EventStream) -> ScoreArray:
-        """All rows by the state before the block, then every event written into the rows after it."""
+        """All rows by the state before the block, then each event written into the rows after it."""
         scores = self._pair_keys(events.source, events.time)
         for event in range(len(events) - 1):
             one, other = events.source[event], events.target[event]
             self._reveal_pair(scores, events, event, one, other)
-            if self._rule.is_two_way:
+            if self.rule.is_two_way:
                 self._reveal_pair(scores, events, event, other, one)
         scores *= _PAIR_FIRST
         scores += self._target_keys_before(events)
@@ -155,7 +146,7 @@ class Floor(Model):
         self, keys: FloatArray, events: EventStream, event: int, source: int, target: int
     ) -> None:
         later = event + 1 + np.flatnonzero(events.source[event + 1 :] == source)
-        match self._rule.pair:
+        match self.rule.pair:
             case "last":
                 keys[later, target] = self._num_observed + 1 + event
             case "count":
@@ -172,11 +163,11 @@ class Floor(Model):
         keys = np.tile(self._target_key, (len(events), 1))
         for event in range(len(events) - 1):
             target = events.target[event]
-            if self._rule.target == "count":
+            if self.rule.target == "count":
                 keys[event + 1 :, target] += 1
             else:
                 keys[event + 1 :, target] = self._num_observed + 1 + event
-            if self._rule.is_two_way:
+            if self.rule.is_two_way:
                 keys[event + 1 :, events.source[event]] = self._num_observed + 1 + event
         return keys
 
@@ -191,10 +182,45 @@ class Floor(Model):
         with safe_open(Path(folder) / cls.saved_as, framework="numpy") as file:
             metadata = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        floor = cls(metadata["model"])
+        floor = cls()
         settings = json.loads(metadata["settings"])
         floor._num_observed, floor._window = settings["num_observed"], settings["window"]
         floor._target_key = tensors.pop("target_key")
         floor._num_targets = len(floor._target_key)
         floor._pairs = PairHistory.from_arrays(tensors)
         return floor
+
+
+class Popularity(Floor):
+    name = "popularity"
+    rule = Rule(target="count")
+
+
+class GlobalRecency(Floor):
+    name = "global-recency"
+    rule = Rule()
+
+
+class OwnRecency(Floor):
+    name = "own-recency"
+    rule = Rule(pair="last")
+
+
+class OwnFrequency(Floor):
+    name = "own-frequency"
+    rule = Rule(pair="count")
+
+
+class LastContact(Floor):
+    name = "last-contact"
+    rule = Rule(pair="last", is_two_way=True)
+
+
+class EdgeBank(Floor):
+    name = "edgebank"
+    rule = Rule(pair="met")
+
+
+class EdgeBankWindow(Floor):
+    name = "edgebank-window"
+    rule = Rule(pair="met in window")

@@ -30,6 +30,6 @@ def datasets(as_json: options.Json = False) -> None:
             f"{entry.targets:,}",
             entry.graph,
             entry.split,
-            found[name].name if found[name] else "to be downloaded",
+            path.name if (path := found[name]) else "to be downloaded",
         )
     print_table(table)

@@ -112,8 +112,10 @@ def _comparison(data: str, reports: list[Report]) -> Table:
         for metric in _SHOWN:
             cell = f"{report[metric]:.{decimals(metric)}f}"
             cells.append(f"[bold]{cell}[/bold]" if report[metric] == best[metric] else cell)
-        for group in (report.groups["repeat"], report.groups["new"]):
-            cells.append(f"{group.metrics['MR']:.2f}" if group.metrics else "-")
+        cells += [
+            f"{group.metrics['MR']:.2f}" if group.metrics else "-"
+            for group in (report.groups["repeat"], report.groups["new"])
+        ]
         rate = report.groups["all"].events / report.seconds
         table.add_row(report.model, *cells, f"{rate:,.0f}")
     return table

@@ -29,7 +29,9 @@ def open_split(
     from tclgraph.events.stream import check_graph
 
     if split_by not in ("rows", "time"):
-        raise InputError(f"cannot split by {split_by!r}; {did_you_mean(split_by, ('rows', 'time'))}")
+        raise InputError(
+            f"cannot split by {split_by!r}; {did_you_mean(split_by, ('rows', 'time'))}"
+        )
     if split is None:
         split = CATALOG[log].split if log in CATALOG else "70/15/15"
     train, valid = parse_shares(split)
@@ -45,4 +47,6 @@ def open_split(
             header=header,
             progress=show,
         )
-    return stream.split(train, valid, by="time" if split_by == "time" else "rows", seen_only=seen_only)
+    return stream.split(
+        train, valid, by="time" if split_by == "time" else "rows", seen_only=seen_only
+    )

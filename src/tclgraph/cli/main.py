@@ -14,6 +14,7 @@ app = typer.Typer(
     help="Continuous-time dynamic graphs: what will each node interact with next?",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,  # plain help, in half the time
     pretty_exceptions_enable=False,
 )
 app.command()(datasets)

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import ROUND_HALF_UP, Decimal
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_SHORT_SECONDS = 1.0
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -47,7 +50,7 @@ def round_half_up(value: float, digits: int) -> float:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with time left on stderr, gone when done. Called with (done, total)."""
+    """A bar with time left on stderr for work of over a second. Called with (done, total)."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -57,8 +60,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn,
     )
 
+    started = monotonic()
     console = Console(stderr=True)
-    with Progress(
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
@@ -66,10 +70,15 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         console=console,
         transient=True,
         disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task(what, total=None)
+    )
+    task = bar.add_task(what, total=None)
 
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total or None)
+    def show(done: int, total: int) -> None:
+        if monotonic() - started > _SHORT_SECONDS:
+            bar.start()
+        bar.update(task, completed=done, total=total or None)
 
+    try:
         yield show
+    finally:
+        bar.stop()

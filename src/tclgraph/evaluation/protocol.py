@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
-from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
@@ -116,9 +115,7 @@ def _score_blocks(
             model.observe(stale)
 
 
-def _checked(
-    scores: ScoreArray, model: Model, block: EventStream, num_targets: int
-) -> ScoreArray:
+def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: int) -> ScoreArray:
     if scores.shape != (len(block), num_targets):
         raise AssertionError(
             f"{model.name} gave scores of shape {scores.shape} for {(len(block), num_targets)}"

@@ -42,7 +42,7 @@ def rank(scores: ScoreArray, true: IntArray) -> Ranks:
     true_score = np.take_along_axis(scores, true[:, None], axis=1)
     num_better = np.count_nonzero(scores > true_score, axis=1)
     num_equal = np.count_nonzero(scores == true_score, axis=1)
-    is_nan = np.isnan(scores).any(axis=1)
+    is_nan = np.asarray(np.isnan(scores).any(axis=1))
     last = scores.shape[1]
     optimistic = np.where(is_nan, last, num_better + 1).astype(np.float64)
     pessimistic = np.where(is_nan, last, num_better + num_equal).astype(np.float64)

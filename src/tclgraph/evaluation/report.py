@@ -87,8 +87,9 @@ class Report:
             lines.append(f"{metric:<8}" + "".join(f"{cell:>27}" for cell in cells))
         lines += [
             "",
-            f"repeat: the pair has met before; new: it has not | ties move MR by {self.tie_spread:.2f}"
-            f" | NaN in {self.nan_events:,} events | {self.seconds:.1f} s",
+            "repeat: the pair has met before; new: it has not | "
+            f"ties move MR by {self.tie_spread:.2f} | NaN in {self.nan_events:,} events | "
+            f"{self.seconds:.1f} s",
         ]
         return "\n".join(lines)
 

@@ -44,7 +44,9 @@ class Update:
     def __str__(self) -> str:
         if self.kind == "every":
             return f"every={self.every}"
-        return "frozen=valid" if self.kind == "frozen" and self.frozen_after == "valid" else self.kind
+        return (
+            "frozen=valid" if self.kind == "frozen" and self.frozen_after == "valid" else self.kind
+        )
 
     @property
     def meaning(self) -> str:

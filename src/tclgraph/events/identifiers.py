@@ -4,7 +4,7 @@ Ids count from 0 in order of first appearance, so reading a log again, or append
 renumbers a node. Keys need not be contiguous, sorted or positive.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import polars as pl
@@ -95,15 +95,23 @@ def clean_keys(column: pl.Series) -> pl.Series:
     return text
 
 
-def first_key_of_another_look(keys: pl.Series) -> int | None:
-    """Row of the first key that looks like a float where row 0 looks like an int, or vice versa.
+def check_keys(keys: pl.Series, place: Callable[[int], str]) -> None:
+    """Refuse empty keys, and keys that most likely are one node written in two ways.
 
-    Only where all keys are numbers: then "17" and "17.0" are most likely one node written twice.
+    Where all keys are numbers, "17" in one row and "17.0" in another come from a tool that read
+    the column as floats somewhere; where other text stands among them, they are just text.
     """
+    is_empty = keys.is_null() | (keys.cast(pl.String) == "")
+    if is_empty.any():
+        row = int(is_empty.arg_max() or 0)
+        raise InputError(f"{place(row)}: the key is empty; fill it in or drop the row")
     if keys.dtype != pl.String:
-        return None
+        return
     is_float = keys.str.contains(_LOOKS_LIKE_FLOAT)
     is_whole = keys.str.contains(r"^[+-]?\d+$")
-    if not (is_float | is_whole).all() or is_float.all() or is_whole.all():
-        return None
-    return int((is_float != is_float[0]).arg_max() or 0)
+    if (is_float | is_whole).all() and is_float.any() and is_whole.any():
+        row = int((is_float != is_float[0]).arg_max() or 0)
+        raise InputError(
+            f"{place(row)}: key {keys[row]!r} and key {keys[0]!r} in row 1 look like a float and "
+            "an integer; write all keys one way"
+        )

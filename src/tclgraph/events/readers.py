@@ -11,7 +11,7 @@ import polars as pl
 from tclgraph.errors import InputError
 from tclgraph.events.columns import ChosenColumns, Columns, choose
 from tclgraph.events.delimited import read_delimited
-from tclgraph.events.identifiers import clean_keys, first_key_of_another_look
+from tclgraph.events.identifiers import check_keys, clean_keys
 from tclgraph.events.stream import EventStream, Graph, Notify, check_graph
 from tclgraph.events.table import Table
 from tclgraph.events.times import TimeUnit, to_seconds
@@ -150,15 +150,7 @@ def _keys(table: Table, name: str) -> pl.Series:
             "text; convert the column or name another one"
         )
     keys = clean_keys(column)
-    is_empty = keys.is_null() | (keys.cast(pl.String) == "")
-    if is_empty.any():
-        row = int(is_empty.arg_max() or 0)
-        raise InputError(f"{table.place(row, name)}: the key is empty; fill it in or drop the row")
-    if (row_or_none := first_key_of_another_look(keys)) is not None:
-        raise InputError(
-            f"{table.place(row_or_none, name)}: key {keys[row_or_none]!r} and key {keys[0]!r} in "
-            "row 1 look like an integer and a float; write all keys one way"
-        )
+    check_keys(keys, lambda row: table.place(row, name))
     return keys
 
 

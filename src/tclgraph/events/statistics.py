@@ -23,7 +23,7 @@ class Description:
     repetition_density: float
     """Percent of interactions whose (source, target) came before. What the paper's table prints."""
     repetition_density_in_text: float
-    """Percent of test interactions whose (source, target) occurs in train: the text's definition."""
+    """Percent of test interactions whose (source, target) occurs in train: what its text says."""
     median_interval: float
     """Seconds between consecutive events of a node, in the middle."""
     first_time: float

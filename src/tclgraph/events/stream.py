@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray
 from tclgraph.errors import InputError, did_you_mean
-from tclgraph.events.identifiers import Identifiers, clean_keys, number
+from tclgraph.events.identifiers import Identifiers, check_keys, clean_keys, number
 
 if TYPE_CHECKING:
     from tclgraph.events.split import Split, SplitBy
@@ -30,9 +30,10 @@ Notify: TypeAlias = Callable[[str], None]
 
 def check_graph(graph: str) -> Graph:
     """The kind of graph, or an `InputError` that names the nearest one."""
-    for known in get_args(Graph):
-        if graph == known:
-            return known
+    if graph == "bipartite":
+        return "bipartite"
+    if graph == "one-mode":
+        return "one-mode"
     raise InputError(f"unknown kind of graph {graph!r}; {did_you_mean(graph, get_args(Graph))}")
 
 
@@ -73,7 +74,7 @@ class EventStream:
             ("source", self.source, self.num_sources),
             ("target", self.target, self.num_targets),
         ):
-            if len(ids) and not (0 <= ids.min() and ids.max() < count):
+            if len(ids) and (ids.min() < 0 or ids.max() >= count):
                 raise InputError(f"{name} ids must lie in 0..{count - 1}")
         if (self.graph == "one-mode") != (self.sources is self.targets):
             raise InputError("a one-mode graph, and no other, has one id space for both sides")
@@ -95,7 +96,8 @@ class EventStream:
         # Copies, always: the caller's arrays must stay theirs to write to.
         seconds = np.array(time, dtype=np.float64)
         order = np.argsort(seconds, kind="stable")
-        source_keys, target_keys = (_key_column(keys, order) for keys in (source, target))
+        source_keys = _key_column("source", source, order)
+        target_keys = _key_column("target", target, order)
         if graph == "one-mode":
             source_ids, target_ids, sources = _number_together(source_keys, target_keys)
             targets = sources
@@ -144,7 +146,8 @@ class EventStream:
 
     def __getitem__(self, rows: slice | BoolArray) -> EventStream:
         """A part of the stream, under the ids of the whole."""
-        return replace(self, **{name: column[rows] for name, column in self._columns().items()})
+        parts: dict[str, Any] = {name: column[rows] for name, column in self._columns().items()}
+        return replace(self, **parts)
 
     def before(self, time: float) -> EventStream:
         """The events strictly before a time."""
@@ -198,13 +201,17 @@ class EventStream:
         )
 
 
-def _key_column(keys: pl.Series | ArrayLike, order: IntArray) -> pl.Series:
+def _key_column(name: str, keys: pl.Series | ArrayLike, order: IntArray) -> pl.Series:
     # Through a list: NumPy's text and object arrays are not all understood by polars.
     series = keys if isinstance(keys, pl.Series) else pl.Series(np.asarray(keys).tolist())
-    return clean_keys(series).gather(order)
+    clean = clean_keys(series)
+    check_keys(clean, lambda row: f"{name} of event {row}")
+    return clean.gather(order)
 
 
-def _number_together(source: pl.Series, target: pl.Series) -> tuple[IntArray, IntArray, Identifiers]:
+def _number_together(
+    source: pl.Series, target: pl.Series
+) -> tuple[IntArray, IntArray, Identifiers]:
     if source.dtype != target.dtype:
         source, target = source.cast(pl.String), target.cast(pl.String)
     # Interleaved, so that ids follow the order in which people enter the log.

@@ -40,16 +40,18 @@ def to_seconds(column: pl.Series, unit: TimeUnit, place: Place, notify: Notify) 
         if column.dtype.time_zone is None:  # type: ignore[attr-defined]
             notify("times have no zone and are taken as UTC")
         resolution = column.dtype.time_unit  # type: ignore[attr-defined]
-        return np.asarray(column.dt.epoch(resolution).to_numpy() / _PER_SECOND[resolution])
+        return _scaled(column.dt.epoch(resolution), _PER_SECOND[resolution])
     if column.dtype == pl.String:
         column = column.str.strip_chars()
         _refuse_empty(column.replace("", None), place)
         numbers = column.cast(pl.Float64, strict=False)
         if numbers.null_count():
             return _from_text(column, numbers, place, notify)
+        whole = column.cast(pl.Int64, strict=False)
+        numbers = numbers if whole.null_count() else whole
     elif column.dtype.is_numeric():
         _refuse_empty(column, place)
-        numbers = column.cast(pl.Float64)
+        numbers = column
     else:
         raise InputError(f"{place(0)}: type {column.dtype} cannot be read as a time; {_CURE}")
     return _from_numbers(numbers, column, unit, place, notify)
@@ -68,9 +70,17 @@ def _from_numbers(
     if is_bad.any():
         row = int(is_bad.arg_max() or 0)
         raise InputError(f"{place(row)}: time {column[row]} is not finite; {_CURE}")
-    if unit == "s" and len(numbers) and float(np.median(numbers.abs())) > _SURELY_NOT_SECONDS:
+    if unit == "s" and 2 * (numbers.abs() > _SURELY_NOT_SECONDS).sum() > len(numbers):
         notify("times look finer than seconds; if so, pass --time-unit ms (or us, ns)")
-    return np.asarray(numbers.to_numpy() / _PER_SECOND[unit], dtype=np.float64)
+    return _scaled(numbers, _PER_SECOND[unit])
+
+
+def _scaled(numbers: pl.Series, per_second: int) -> FloatArray:
+    """Divide, but never take an integer through float64 first: nanoseconds do not fit into it."""
+    values = numbers.to_numpy()
+    if not numbers.dtype.is_integer():
+        return np.asarray(values / per_second, dtype=np.float64)
+    return np.asarray(values // per_second + values % per_second / per_second, dtype=np.float64)
 
 
 def _from_text(column: pl.Series, numbers: pl.Series, place: Place, notify: Notify) -> FloatArray:

@@ -19,7 +19,7 @@ from tclgraph.events.stream import EventStream
 class Model(ABC):
     """Ranks all targets for a source at a time, and follows the stream."""
 
-    name: str
+    name: ClassVar[str]
     """As in the registry."""
     saved_as: ClassVar[str] = "model.safetensors"
 

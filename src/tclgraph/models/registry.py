@@ -7,18 +7,20 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from tclgraph.errors import InputError, did_you_mean
+from tclgraph.events.stream import Graph
 from tclgraph.models.interface import Model
 
-_FLOORS = "tclgraph.baselines.floors:Floor"
-_WHERE = {
-    "popularity": _FLOORS,
-    "global-recency": _FLOORS,
-    "own-recency": _FLOORS,
-    "own-frequency": _FLOORS,
-    "last-contact": _FLOORS,
-    "edgebank": _FLOORS,
-    "edgebank-window": _FLOORS,
+_FLOORS = {
+    "popularity": "tclgraph.baselines.floors:Popularity",
+    "global-recency": "tclgraph.baselines.floors:GlobalRecency",
+    "own-recency": "tclgraph.baselines.floors:OwnRecency",
+    "own-frequency": "tclgraph.baselines.floors:OwnFrequency",
+    "last-contact": "tclgraph.baselines.floors:LastContact",
+    "edgebank": "tclgraph.baselines.floors:EdgeBank",
+    "edgebank-window": "tclgraph.baselines.floors:EdgeBankWindow",
 }
+_WHERE = {**_FLOORS}
+_ONE_MODE_ONLY = frozenset({"last-contact"})
 
 
 def names() -> tuple[str, ...]:
@@ -26,13 +28,9 @@ def names() -> tuple[str, ...]:
     return tuple(_WHERE)
 
 
-def floors(graph: str) -> tuple[str, ...]:
+def floors(graph: Graph) -> tuple[str, ...]:
     """The rules that any learned model must beat on this kind of graph."""
-    return tuple(
-        name
-        for name, where in _WHERE.items()
-        if where == _FLOORS and (graph == "one-mode" or name != "last-contact")
-    )
+    return tuple(name for name in _FLOORS if graph == "one-mode" or name not in _ONE_MODE_ONLY)
 
 
 def _class_of(name: str) -> type[Model]:
@@ -45,7 +43,7 @@ def _class_of(name: str) -> type[Model]:
 
 def build(name: str, **settings: Any) -> Model:
     """A model that has yet to be fitted."""
-    return _class_of(name)(name, **settings)
+    return _class_of(name)(**settings)
 
 
 def load_model(folder: str | Path) -> Model:

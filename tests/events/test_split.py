@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tclgraph.errors import InputError
+from tclgraph.events.split import parse_shares, split
+from tclgraph.events.stream import EventStream
+from tests.streams import collegemsg, streams, wikipedia
+
+
+def numbered(num_events: int) -> EventStream:
+    return EventStream.from_columns(range(num_events), range(num_events), range(num_events))
+
+
+def test_shares_of_rows() -> None:
+    parts = numbered(10).split(0.6, 0.2)
+    assert parts.sizes == {"train": 6, "valid": 2, "test": 2}
+    assert parts.test.time.tolist() == [8, 9]
+    assert str(parts) == "60/20/20 of rows"
+
+
+def test_shares_are_exact_where_floats_are_not() -> None:
+    # 0.1 + 0.2 is more than 3/10 in floating point; a hundred rows must still be cut at 30.
+    assert numbered(100).split(0.1, 0.2).sizes == {"train": 10, "valid": 20, "test": 70}
+    assert numbered(100).split(0.7, 0.15).sizes == {"train": 70, "valid": 15, "test": 15}
+
+
+def test_shares_of_time_put_an_event_on_the_cut_into_the_later_part() -> None:
+    stream = EventStream.from_columns(range(5), range(5), [0, 1, 5, 8, 10])
+    parts = stream.split(0.5, 0.3, by="time")
+    assert parts.train.time.tolist() == [0, 1]
+    assert parts.valid.time.tolist() == [5]
+    assert parts.test.time.tolist() == [8, 10]
+    assert str(parts) == "50/30/20 of time"
+
+
+@given(streams(min_events=6), st.booleans())
+def test_parts_follow_each_other_and_lose_nothing(stream: EventStream, by_time: bool) -> None:
+    try:
+        parts = stream.split(0.5, 0.25, by="time" if by_time else "rows")
+    except InputError:
+        return  # a part without events, or one target only
+    whole = np.concatenate([parts.train.time, parts.valid.time, parts.test.time])
+    np.testing.assert_array_equal(whole, stream.time)
+
+
+@given(streams(min_events=6))
+def test_seen_only_drops_exactly_the_strangers(stream: EventStream) -> None:
+    try:
+        parts = stream.split(0.5, 0.25, seen_only=True)
+    except InputError:
+        return
+    cuts = [len(stream) // 2, len(stream) * 3 // 4]
+    rows = [
+        [(stream.sources.key(u), stream.targets.key(v)) for u, v in zip(p.source, p.target)]
+        for p in (stream[: cuts[0]], stream[cuts[0] : cuts[1]], stream[cuts[1] :])
+    ]
+    senders, receivers = {u for u, _ in rows[0]}, {v for _, v in rows[0]}
+    kept = [rows[0]] + [
+        [r for r in part if r[0] in senders and r[1] in receivers] for part in rows[1:]
+    ]
+    for part, expected in zip((parts.train, parts.valid, parts.test), kept, strict=True):
+        keys = [
+            (part.sources.key(u), part.targets.key(v)) for u, v in zip(part.source, part.target)
+        ]
+        assert keys == expected
+
+
+def test_the_authors_collegemsg() -> None:
+    parts = collegemsg()
+    assert parts.sizes == {"train": 35_901, "valid": 7_815, "test": 5_055}
+    two = collegemsg("bipartite").events
+    assert (two.num_sources, two.num_targets) == (999, 1_352)
+
+
+def test_wikipedia_has_23622_test_events() -> None:
+    assert wikipedia().split(0.7, 0.15).sizes["test"] == 23_622
+
+
+@pytest.mark.parametrize(("train", "valid"), [(1.0, 0.0), (0.8, 0.2), (0.9, 0.2), (-0.1, 0.5)])
+def test_shares_that_leave_a_part_empty_are_refused(train: float, valid: float) -> None:
+    with pytest.raises(InputError, match="leaves a part empty"):
+        numbered(10).split(train, valid)
+
+
+def test_a_log_too_short_for_its_split_is_refused() -> None:
+    with pytest.raises(InputError, match="leaves train empty .3 events in all"):
+        split(numbered(3), 0.1, 0.3)
+
+
+def test_seen_only_that_leaves_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match="seen only leaves valid empty"):
+        split(numbered(9), 0.6, 0.2, seen_only=True)
+
+
+def test_one_target_cannot_be_ranked() -> None:
+    stream = EventStream.from_columns(range(9), ["tea"] * 9, range(9))
+    with pytest.raises(InputError, match=r"one target only \('tea'\)"):
+        stream.split(0.6, 0.2)
+
+
+@pytest.mark.parametrize("text", ["70/15", "70/15/10", "a/b/c", "70-15-15", "", "1/0/99/0"])
+def test_shares_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(InputError, match="add to 100"):
+        parse_shares(text)
+
+
+def test_shares_that_can() -> None:
+    assert parse_shares("80/10/10") == (0.8, 0.1)
+    assert parse_shares("66.6/16.7/16.7") == (0.666, 0.167)

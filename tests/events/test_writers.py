@@ -1,0 +1,92 @@
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given, reject
+from hypothesis import strategies as st
+
+from tclgraph.errors import InputError
+from tclgraph.events.readers import read_file
+from tclgraph.events.stream import EventStream
+from tclgraph.events.writers import replacing, write_file
+from tests.streams import GRAPHS
+
+keys = st.one_of(
+    st.integers(-(2**63), 2**63 - 1),
+    st.text(
+        alphabet=st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=["Cs"]),
+        min_size=1,
+    ).filter(lambda key: key.strip() != ""),
+)
+finite = st.floats(allow_nan=False, allow_infinity=False, width=64)
+finite32 = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@st.composite
+def rich_streams(draw: st.DrawFn) -> EventStream:
+    size = draw(st.integers(1, 12))
+
+    def column(of: st.SearchStrategy[object]) -> list[object]:
+        return draw(st.lists(of, min_size=size, max_size=size))
+
+    features = draw(
+        st.none() | st.lists(st.tuples(finite32, finite32), min_size=size, max_size=size)
+    )
+    try:
+        return EventStream.from_columns(
+            list(map(str, column(keys))),
+            list(map(str, column(keys))),
+            column(finite),
+            graph=draw(st.sampled_from(GRAPHS)),
+            label=column(finite) if draw(st.booleans()) else None,
+            weight=column(finite) if draw(st.booleans()) else None,
+            features=features,
+        )
+    except InputError:  # 1 and 2.0 as keys of one column
+        reject()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+@given(stream=rich_streams())
+def test_a_written_stream_reads_back_unchanged(ending: str, stream: EventStream) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"log{ending}"
+        write_file(stream, path)
+        graph = stream.graph if ending == ".csv" else None  # Parquet remembers
+        assert read_file(path, graph=graph, notify=lambda _: None).equals(stream)
+        assert os.listdir(folder) == [path.name]
+
+
+def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
+    stream = EventStream.from_columns([1], [2], [3])
+    with pytest.raises(InputError, match="must end in .parquet or .csv"):
+        write_file(stream, tmp_path / "log.xlsx")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    stream = EventStream.from_columns([1], [2], [3])
+    with pytest.raises(InputError, match="cannot write .*log.csv"):
+        write_file(stream, tmp_path / "file" / "log.csv")
+
+
+def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), replacing(path) as temporary:
+        temporary.write_text("half of the ne")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["log.csv"]
+
+
+def test_times_keep_every_bit(tmp_path: Path) -> None:
+    time = np.sort(np.random.default_rng(0).uniform(0, 2e9, 1000))
+    stream = EventStream.from_columns(np.arange(1000), np.arange(1000), time)
+    for name in ("log.csv", "log.parquet"):
+        write_file(stream, tmp_path / name)
+        read = read_file(tmp_path / name, notify=lambda _: None)
+        assert read.time.tobytes() == time.tobytes()

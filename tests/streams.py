@@ -1,0 +1,76 @@
+"""Small streams for tests: drawn by hand, drawn by hypothesis, and real."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from tclgraph.events.catalog import CATALOG, find, load
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream, Graph
+
+GRAPHS: tuple[Graph, ...] = ("bipartite", "one-mode")
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn, *, graph: Graph | None = None, min_events: int = 1, max_events: int = 40
+) -> EventStream:
+    """Few nodes and few distinct times, so that repeats, ties and self-loops abound."""
+    num_events = draw(st.integers(min_events, max_events))
+    nodes = st.lists(st.integers(0, 5), min_size=num_events, max_size=num_events)
+    # Quarter seconds on top of Unix time: exact in float64, hopeless in float32.
+    ticks = draw(st.lists(st.integers(0, 20), min_size=num_events, max_size=num_events))
+    return EventStream.from_columns(
+        draw(nodes),
+        draw(nodes),
+        1_082_040_961 + np.array(ticks) / 4,
+        graph=graph or draw(st.sampled_from(GRAPHS)),
+    )
+
+
+def as_split(stream: EventStream, train_end: int, valid_end: int) -> Split:
+    """Cut where a test wants it, without the checks that a user's split goes through."""
+    return Split(
+        events=stream,
+        train_end=train_end,
+        valid_end=valid_end,
+        shares="by hand",
+        by="rows",
+        seen_only=False,
+    )
+
+
+@st.composite
+def splits(draw: st.DrawFn, *, graph: Graph | None = None) -> Split:
+    stream = draw(streams(graph=graph, min_events=3))
+    train_end = draw(st.integers(1, len(stream) - 2))
+    valid_end = draw(st.integers(train_end + 1, len(stream) - 1))
+    return as_split(stream, train_end, valid_end)
+
+
+def refuse_notices(message: str) -> None:
+    raise AssertionError(f"unexpected notice: {message}")
+
+
+def collegemsg(graph: Graph = "one-mode") -> Split:
+    """The authors' set."""
+    return load("collegemsg", graph=graph).split(0.6, 0.2, seen_only=True)
+
+
+def wikipedia() -> EventStream:
+    if find(CATALOG["wikipedia"]) is None:
+        pytest.skip("wikipedia is not on this machine: set TCLGRAPH_DATA to a folder that has it")
+    return load("wikipedia")
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+Cli = Callable[..., tuple[int, str, str]]
+"""Runs the command with these words; gives exit code, stdout and stderr."""
