@@ -1,0 +1,154 @@
+"""What every model promises, checked for every model there is, on both kinds of graph.
+
+A new model joins by being in the registry.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream, Graph
+from tclgraph.models import registry
+from tclgraph.models.interface import Model
+from tests.streams import GRAPHS, as_split, splits
+
+
+def cases() -> Iterator[tuple[str, Graph]]:
+    for name in registry.names():
+        for graph in GRAPHS:
+            if name in registry.floors("one-mode") and name not in registry.floors(graph):
+                continue
+            yield name, graph
+
+
+every_model = pytest.mark.parametrize(("name", "graph"), list(cases()))
+
+
+def fitted(name: str, split: Split) -> Model:
+    return registry.build(name).fit(split)
+
+
+def ready_for_test(name: str, split: Split) -> Model:
+    model = fitted(name, split)
+    model.observe(split.valid)
+    return model
+
+
+@every_model
+@given(st.data())
+def test_the_future_never_changes_a_score(name: str, graph: Graph, data: st.DataObject) -> None:
+    split = data.draw(splits(graph=graph))
+    events = split.events
+    # From event `now` on, everything happens otherwise; the query at `now` itself stays.
+    now = data.draw(st.integers(split.valid_end, len(events) - 1))
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    num_changed = len(events) - now
+    source, target, time = events.source.copy(), events.target.copy(), events.time.copy()
+    target[now:] = random.integers(events.num_targets, size=num_changed)
+    source[now + 1 :] = random.integers(events.num_sources, size=num_changed - 1)
+    time[now + 1 :] += np.sort(random.uniform(0, 100, size=num_changed - 1))
+    other = replace(split, events=replace(events, source=source, target=target, time=time))
+
+    rows = slice(0, now - split.valid_end + 1)
+    ours = ready_for_test(name, split).score_each(split.test)[rows]
+    theirs = ready_for_test(name, other).score_each(other.test)[rows]
+    assert_array_equal(ours, theirs)
+
+
+@every_model
+@given(st.data())
+def test_a_block_equals_one_event_at_a_time(name: str, graph: Graph, data: st.DataObject) -> None:
+    split = data.draw(splits(graph=graph))
+    block = ready_for_test(name, split)
+    single = ready_for_test(name, split)
+    assert_array_equal(block.score_each(split.test), Model.score_each(single, split.test))
+    # And both stand where the other does afterwards.
+    sources = np.arange(split.events.num_sources)
+    now = np.full(len(sources), split.events.time[-1])
+    assert_array_equal(block.score(sources, now), single.score(sources, now))
+
+
+@every_model
+@given(st.data())
+def test_many_queries_equal_one_by_one_and_change_nothing(
+    name: str, graph: Graph, data: st.DataObject
+) -> None:
+    split = data.draw(splits(graph=graph))
+    model = ready_for_test(name, split)
+    test = split.test
+    together = model.score(test.source, test.time)
+    for row in range(len(test)):
+        alone = model.score(test.source[row : row + 1], test.time[row : row + 1])
+        assert_array_equal(alone[0], together[row])
+    assert_array_equal(model.score(test.source, test.time), together)
+
+
+@every_model
+@given(st.data())
+def test_appending_equals_rebuilding(name: str, graph: Graph, data: st.DataObject) -> None:
+    split = data.draw(splits(graph=graph))
+    appended = fitted(name, split)
+    for event in range(split.train_end, len(split.events)):
+        appended.observe(split.events[event : event + 1])
+    rebuilt = fitted(name, split)
+    rebuilt.forget()
+    rebuilt.observe(split.events)
+    sources = np.arange(split.events.num_sources)
+    now = np.full(len(sources), split.events.time[-1])
+    assert_array_equal(appended.score(sources, now), rebuilt.score(sources, now))
+
+
+@every_model
+@given(st.data())
+def test_a_saved_model_goes_on_as_if_nothing_had_happened(
+    name: str, graph: Graph, data: st.DataObject
+) -> None:
+    split = data.draw(splits(graph=graph))
+    model = ready_for_test(name, split)
+    with TemporaryDirectory() as folder:
+        model.save(Path(folder) / "run")
+        loaded = registry.load_model(Path(folder) / "run")
+    assert type(loaded) is type(model)
+    assert_array_equal(loaded.score_each(split.test), model.score_each(split.test))
+    loaded.forget()
+    loaded.observe(split.train)
+    refitted = fitted(name, split)
+    assert_array_equal(loaded.score_each(split.test), refitted.score_each(split.test))
+
+
+@every_model
+@given(st.data())
+def test_the_same_fit_twice_gives_the_same_scores(
+    name: str, graph: Graph, data: st.DataObject
+) -> None:
+    split = data.draw(splits(graph=graph))
+    once, twice = (ready_for_test(name, split).score_each(split.test) for _ in range(2))
+    assert_array_equal(once, twice)
+
+
+@every_model
+def test_nodes_without_a_history_are_scored(name: str, graph: Graph) -> None:
+    stream = EventStream.from_columns(list("abcd"), list("wxyz"), range(4), graph=graph)
+    model = fitted(name, as_split(stream, 1, 2))
+    scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 9.0))
+    assert scores.shape == (stream.num_sources, stream.num_targets)
+    assert np.isfinite(scores).all()
+
+
+@every_model
+def test_a_stream_of_one_event(name: str, graph: Graph) -> None:
+    stream = EventStream.from_columns(["a"], ["b"], [7.0], graph=graph)
+    model = fitted(name, as_split(stream, 1, 1))
+    scores = model.score(stream.source, stream.time)
+    assert np.isfinite(scores).all()
+    assert int(scores[0].argmax()) == int(stream.target[0])
+    model.forget()
+    assert model.score_each(stream).shape == (1, stream.num_targets)

@@ -1,0 +1,216 @@
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.evaluation import protocol
+from tclgraph.evaluation.protocol import evaluate
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
+from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.models import registry
+from tclgraph.models.interface import Model
+from tests.streams import GRAPHS, as_split, collegemsg, splits
+
+
+class Scripted(Model):
+    """Scores what it is told to and writes down everything that it is shown."""
+
+    name = "scripted"
+
+    def __init__(self, value: float = 0.0) -> None:
+        self.value = value
+        self.log: list[str] = []
+        self.num_targets = 0
+
+    def fit(self, split: Split) -> Self:
+        self.num_targets = split.events.num_targets
+        return self
+
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        self.log.append(f"score {len(source)}")
+        return np.full((len(source), self.num_targets), self.value)
+
+    def observe(self, events: EventStream) -> None:
+        self.log.append(f"observe {len(events)}")
+
+    def forget(self) -> None:
+        self.log.append("forget")
+
+    def save(self, folder: str | Path) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        raise NotImplementedError
+
+
+def small_split() -> Split:
+    stream = EventStream.from_columns(list("ababab"), list("xyzxyx"), range(6))
+    return as_split(stream, 2, 3)
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@given(st.data())
+def test_a_constant_score_gets_the_middle_rank(graph: str, data: st.DataObject) -> None:
+    split = data.draw(splits(graph=graph))  # type: ignore[arg-type]
+    report = evaluate(Scripted(7.0).fit(split), split)
+    num_targets = len(set(split.events.target.tolist()))
+    assert report.targets == num_targets
+    assert report["MR"] == (num_targets + 1) / 2
+    assert report.tie_spread == num_targets - 1
+
+
+def test_a_constant_score_on_collegemsg() -> None:
+    split = collegemsg()
+    assert evaluate(Scripted().fit(split), split)["MR"] == (1_352 + 1) / 2
+
+
+def test_nan_scores_get_the_last_rank_and_are_counted() -> None:
+    split = small_split()
+    report = evaluate(Scripted(float("nan")).fit(split), split)
+    assert report["MR"] == 3
+    assert report.nan_events == 3
+
+
+@pytest.mark.parametrize(
+    ("update", "part", "expected"),
+    [
+        ("streaming", "test", ["observe 3"] + ["score 1", "observe 1"] * 3),
+        ("streaming", "valid", ["observe 2", "score 1", "observe 1"]),
+        ("every=2", "test", ["observe 3", "score 2", "observe 2", "score 1", "observe 1"]),
+        ("every=99", "test", ["observe 3", "score 3", "observe 3"]),
+        ("frozen", "test", ["observe 2", "score 3"]),
+        ("frozen=valid", "test", ["observe 3", "score 3"]),
+    ],
+)
+def test_the_state_follows_as_the_rule_says(update: str, part: str, expected: list[str]) -> None:
+    split = small_split()
+    model = Scripted().fit(split)
+    report = evaluate(model, split, update=update, part=part)  # type: ignore[arg-type]
+    assert model.log == ["forget", *expected]
+    assert (report.update, report.part) == (update, part)
+
+
+def test_large_stale_blocks_are_scored_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", 2)
+    split = small_split()
+    model = Scripted().fit(split)
+    evaluate(model, split, update="every=99")
+    assert model.log == ["forget", "observe 3", "score 2", "score 1", "observe 3"]
+
+
+@pytest.mark.parametrize("update", ["streaming", "every=7", "frozen"])
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_size_of_blocks_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, update: str, graph: str
+) -> None:
+    split = synthesize(SyntheticConfig(events=600, graph=graph)).split(0.5, 0.25)  # type: ignore[arg-type]
+    for name in registry.floors(split.events.graph):
+        model = registry.build(name).fit(split)
+        found = []
+        for size in (1, 64, 10_000):
+            monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", size)
+            found.append(evaluate(model, split, update=update).groups)
+        assert found[0] == found[1] == found[2]
+
+
+def test_evaluating_twice_gives_the_same_answer() -> None:
+    split = synthesize(SyntheticConfig(events=500)).split(0.5, 0.25)
+    model = registry.build("own-recency").fit(split)
+    first = evaluate(model, split).to_json()
+    second = evaluate(model, split).to_json()
+    assert {**first, "seconds": 0} == {**second, "seconds": 0}
+
+
+def test_repeat_and_new_events_are_told_apart() -> None:
+    #                     train      | valid | test
+    # bipartite:  a→x  b→y      | a→y   | a→x (repeat)  b→x (new)  b→x (repeat)
+    stream = EventStream.from_columns(list("abaabb"), list("xyyxxx"), range(6))
+    report = evaluate(Scripted().fit(as_split(stream, 2, 3)), as_split(stream, 2, 3))
+    assert {name: group.events for name, group in report.groups.items()} == {
+        "all": 3,
+        "repeat": 2,
+        "new": 1,
+    }
+
+
+def test_in_a_one_mode_graph_an_answer_is_a_repeat() -> None:
+    stream = EventStream.from_columns(list("abca"), list("bcab"), range(4), graph="one-mode")
+    answer = EventStream.from_columns(list("abcb"), list("bcaa"), range(4), graph="one-mode")
+    for one in (stream, answer):
+        split = as_split(one, 2, 3)
+        assert evaluate(Scripted().fit(split), split).groups["repeat"].events == 1
+
+
+def test_a_group_without_events_has_no_figures() -> None:
+    stream = EventStream.from_columns(list("aaaa"), list("xyxy"), range(4))
+    split = as_split(stream, 2, 3)
+    report = evaluate(Scripted().fit(split), split)
+    assert report.groups["new"].metrics is None
+    assert report.to_json()["new"] is None
+    assert " - " in str(report) or str(report).count("-\n")
+
+
+def test_in_a_one_mode_graph_only_targets_are_ranked() -> None:
+    # c never receives anything, so a ranking has a, b and d in it.
+    stream = EventStream.from_columns(list("abccb"), list("badab"), range(5), graph="one-mode")
+    split = as_split(stream, 2, 3)
+    report = evaluate(Scripted().fit(split), split)
+    assert stream.num_targets == 4
+    assert report.targets == 3
+    assert report["MR"] == 2
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@given(st.data())
+def test_masking_leaves_out_met_targets_but_the_true_one(graph: str, data: st.DataObject) -> None:
+    split = data.draw(splits(graph=graph))  # type: ignore[arg-type]
+    events = split.events
+    report = evaluate(Scripted().fit(split), split, mask_seen=True)
+    candidates = set(events.target.tolist())
+    expected = []
+    for event in range(split.valid_end, len(events)):
+        met = set()
+        for earlier in range(event):
+            source, target = int(events.source[earlier]), int(events.target[earlier])
+            if source == events.source[event]:
+                met.add(target)
+            if events.graph == "one-mode" and target == events.source[event]:
+                met.add(source)
+        left = candidates - met | {int(events.target[event])}
+        expected.append((len(left) + 1) / 2)
+    assert report["MR"] == pytest.approx(np.mean(expected))
+
+
+def test_progress_ends_with_everything_done() -> None:
+    split = synthesize(SyntheticConfig(events=3_000)).split(0.5, 0.25)
+    seen: list[tuple[int, int]] = []
+    evaluate(
+        registry.build("popularity").fit(split),
+        split,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert len(seen) > 1
+    assert seen[-1] == (750, 750)
+
+
+def test_a_model_with_the_wrong_shape_is_our_mistake() -> None:
+    split = small_split()
+    model = Scripted().fit(split)
+    model.num_targets = 2
+    with pytest.raises(AssertionError, match="scripted gave scores of shape"):
+        evaluate(model, split)
+
+
+def test_the_report_reads_well() -> None:
+    split = small_split()
+    text = str(evaluate(Scripted().fit(split), split, update="every=2"))
+    assert "scripted on test: 3 events, each ranked among 3 targets" in text
+    assert "update every=2 (state refreshed after each block of 2 events)" in text
+    assert "repeat (1)" in text
+    assert "NDCG@10" in text

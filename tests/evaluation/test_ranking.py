@@ -1,0 +1,39 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from tclgraph.evaluation.ranking import Ranks, rank
+
+few_values = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf])
+
+
+@given(st.lists(st.lists(few_values, min_size=4, max_size=4), min_size=1), st.data())
+def test_ranks_agree_with_sorting(rows: list[list[float]], data: st.DataObject) -> None:
+    true = [data.draw(st.integers(0, 3)) for _ in rows]
+    ranks = rank(np.array(rows), np.array(true))
+    for row, scores in enumerate(rows):
+        mine = scores[true[row]]
+        places = [n + 1 for n, score in enumerate(sorted(scores, reverse=True)) if score == mine]
+        assert ranks.optimistic[row] == places[0]
+        assert ranks.pessimistic[row] == places[-1]
+        assert ranks.middle[row] == sum(places) / len(places)
+
+
+def test_a_nan_anywhere_in_the_row_gets_the_last_rank() -> None:
+    scores = np.array([[3.0, 1.0, 2.0], [3.0, np.nan, 2.0], [np.nan, 1.0, 0.0]])
+    ranks = rank(scores, np.array([0, 0, 0]))
+    assert_array_equal(ranks.middle, [1, 3, 3])
+    assert_array_equal(ranks.is_nan, [False, True, True])
+
+
+def test_float32_scores_are_ranked_as_they_are() -> None:
+    scores = np.array([[1.0, 1.0 + 1e-9]], dtype=np.float32)
+    assert rank(scores, np.array([0])).middle[0] == 1.5
+
+
+def test_blocks_join() -> None:
+    one = rank(np.array([[1.0, 2.0]]), np.array([0]))
+    both = Ranks.concatenate([one, one])
+    assert_array_equal(both.middle, [2, 2])
+    assert len(both) == 2
