@@ -27,7 +27,7 @@ def streams(
         draw(nodes),
         draw(nodes),
         1_082_040_961 + np.array(ticks) / 4,
-        graph=graph or draw(st.sampled_from(GRAPHS)),
+        graph=draw(st.sampled_from(GRAPHS)) if graph is None else graph,
     )
 
 

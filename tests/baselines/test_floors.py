@@ -1,6 +1,7 @@
 """Floors against their definitions, and against figures known from elsewhere."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def slow_key(
     raise AssertionError(name)
 
 
-def places(values: list[tuple[float, float]] | list[float]) -> list[int]:
+def places(values: Sequence[Any]) -> list[int]:
     """Dense ranks: equal where equal, in the same order."""
     order = {value: place for place, value in enumerate(sorted(set(values)))}
     return [order[value] for value in values]

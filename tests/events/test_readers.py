@@ -26,32 +26,27 @@ def expected(**more: object) -> EventStream:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("plain.csv", PLAIN),
-        ("tabs.tsv", PLAIN.replace(",", "\t")),
-        ("semicolons.csv", PLAIN.replace(",", ";")),
-        ("blanks.txt", PLAIN.replace(",", "   ")),
-        ("windows.csv", PLAIN.replace("\n", "\r\n")),
-        ("marked.csv", "\ufeff" + PLAIN),
-        ("no_newline.csv", PLAIN.rstrip()),
-        ("blank_lines.csv", PLAIN.replace("\nbob", "\n\nbob") + "\n\n"),
-        ("spaces.csv", PLAIN.replace(",", ", ")),
-        ("quoted.csv", PLAIN.replace("ann", '"ann"')),
-        ("any_ending.log", PLAIN),
-        ("zipped.csv.gz", gzip.compress(PLAIN.encode())),
-        (
-            "more_columns.csv",
-            "note,source,target,time,x\n,ann,tea,1,\n,bob,jam,2,\n?,ann,jam,3,!\n",
-        ),
-        ("capitals.csv", PLAIN.replace("source,target,time", "Source,TARGET,Time")),
-    ],
-)
-def test_text_files_of_every_dress_give_the_same_stream(
-    tmp_path: Path, name: str, content: str | bytes
-) -> None:
-    stream = read_file(write(tmp_path, name, content), notify=lambda _: None)
+DRESSES: dict[str, str | bytes] = {
+    "plain.csv": PLAIN,
+    "tabs.tsv": PLAIN.replace(",", "\t"),
+    "semicolons.csv": PLAIN.replace(",", ";"),
+    "blanks.txt": PLAIN.replace(",", "   "),
+    "windows.csv": PLAIN.replace("\n", "\r\n"),
+    "marked.csv": "\ufeff" + PLAIN,
+    "no_newline.csv": PLAIN.rstrip(),
+    "blank_lines.csv": PLAIN.replace("\nbob", "\n\nbob") + "\n\n",
+    "spaces.csv": PLAIN.replace(",", ", "),
+    "quoted.csv": PLAIN.replace("ann", '"ann"'),
+    "any_ending.log": PLAIN,
+    "zipped.csv.gz": gzip.compress(PLAIN.encode()),
+    "more.csv": "note,source,target,time,x\n,ann,tea,1,\n,bob,jam,2,\n?,ann,jam,3,!\n",
+    "capitals.csv": PLAIN.replace("source,target,time", "Source,TARGET,Time"),
+}
+
+
+@pytest.mark.parametrize("name", DRESSES)
+def test_text_files_of_every_dress_give_the_same_stream(tmp_path: Path, name: str) -> None:
+    stream = read_file(write(tmp_path, name, DRESSES[name]), notify=lambda _: None)
     assert stream.equals(expected())
 
 

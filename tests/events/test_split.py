@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tclgraph.errors import InputError
+from tclgraph.events.identifiers import Key
 from tclgraph.events.split import parse_shares, split
 from tclgraph.events.stream import EventStream
 from tests.streams import collegemsg, streams, wikipedia
@@ -45,6 +46,13 @@ def test_parts_follow_each_other_and_lose_nothing(stream: EventStream, by_time: 
     np.testing.assert_array_equal(whole, stream.time)
 
 
+def keys(part: EventStream) -> list[tuple[Key, Key]]:
+    return [
+        (part.sources.key(source), part.targets.key(target))
+        for source, target in zip(part.source, part.target, strict=True)
+    ]
+
+
 @given(streams(min_events=6))
 def test_seen_only_drops_exactly_the_strangers(stream: EventStream) -> None:
     try:
@@ -52,19 +60,13 @@ def test_seen_only_drops_exactly_the_strangers(stream: EventStream) -> None:
     except InputError:
         return
     cuts = [len(stream) // 2, len(stream) * 3 // 4]
-    rows = [
-        [(stream.sources.key(u), stream.targets.key(v)) for u, v in zip(p.source, p.target)]
-        for p in (stream[: cuts[0]], stream[cuts[0] : cuts[1]], stream[cuts[1] :])
-    ]
+    rows = [keys(p) for p in (stream[: cuts[0]], stream[cuts[0] : cuts[1]], stream[cuts[1] :])]
     senders, receivers = {u for u, _ in rows[0]}, {v for _, v in rows[0]}
     kept = [rows[0]] + [
         [r for r in part if r[0] in senders and r[1] in receivers] for part in rows[1:]
     ]
     for part, expected in zip((parts.train, parts.valid, parts.test), kept, strict=True):
-        keys = [
-            (part.sources.key(u), part.targets.key(v)) for u, v in zip(part.source, part.target)
-        ]
-        assert keys == expected
+        assert keys(part) == expected
 
 
 def test_the_authors_collegemsg() -> None:
@@ -85,7 +87,7 @@ def test_shares_that_leave_a_part_empty_are_refused(train: float, valid: float) 
 
 
 def test_a_log_too_short_for_its_split_is_refused() -> None:
-    with pytest.raises(InputError, match="leaves train empty .3 events in all"):
+    with pytest.raises(InputError, match="leaves train empty"):
         split(numbered(3), 0.1, 0.3)
 
 

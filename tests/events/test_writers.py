@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ finite32 = st.floats(allow_nan=False, allow_infinity=False, width=32)
 def rich_streams(draw: st.DrawFn) -> EventStream:
     size = draw(st.integers(1, 12))
 
-    def column(of: st.SearchStrategy[object]) -> list[object]:
+    def column(of: st.SearchStrategy[Any]) -> list[Any]:
         return draw(st.lists(of, min_size=size, max_size=size))
 
     features = draw(
@@ -61,7 +62,7 @@ def test_a_written_stream_reads_back_unchanged(ending: str, stream: EventStream)
 
 def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     stream = EventStream.from_columns([1], [2], [3])
-    with pytest.raises(InputError, match="must end in .parquet or .csv"):
+    with pytest.raises(InputError, match=r"must end in \.parquet or \.csv"):
         write_file(stream, tmp_path / "log.xlsx")
     assert not os.listdir(tmp_path)
 
@@ -69,14 +70,14 @@ def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     stream = EventStream.from_columns([1], [2], [3])
-    with pytest.raises(InputError, match="cannot write .*log.csv"):
+    with pytest.raises(InputError, match=r"cannot write .*log\.csv"):
         write_file(stream, tmp_path / "file" / "log.csv")
 
 
 def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("old")
-    with pytest.raises(RuntimeError), replacing(path) as temporary:
+    with pytest.raises(RuntimeError), replacing(path) as temporary:  # noqa: PT012
         temporary.write_text("half of the ne")
         raise RuntimeError
     assert path.read_text() == "old"

@@ -130,7 +130,7 @@ class Floor(Model):
                 return np.zeros(len(met.target))
 
     def score_each(self, events: EventStream) -> ScoreArray:
-        """All rows by the state before the block, then each event written into the rows after it."""
+        """All rows by the state before the block, then each event written into later rows."""
         scores = self._pair_keys(events.source, events.time)
         for event in range(len(events) - 1):
             one, other = events.source[event], events.target[event]

@@ -22,7 +22,7 @@ def describe(
     as_json: options.Json = False,
 ) -> None:
     """Count a log: the row of the paper's Table 1, and the sizes of the split's parts."""
-    from tclgraph.cli.log import open_split
+    from tclgraph.cli.log import file_name, open_split
     from tclgraph.cli.terminal import new_table, print_json, print_table, round_half_up
     from tclgraph.events import statistics
 
@@ -45,7 +45,12 @@ def describe(
             name: round_half_up(value, 2) if name.startswith(("days", "repetition")) else value
             for name, value in asdict(found).items()
         }
-        told = {"data": log, "graph": parts.events.graph, "split": str(parts)}
+        told = {
+            "data": log,
+            "file": file_name(log),
+            "graph": parts.events.graph,
+            "split": str(parts),
+        }
         print_json({**told, **figures, "parts": parts.sizes})
         return
     table = new_table(f"{log} ({parts.events.graph}, {parts})", "", "")

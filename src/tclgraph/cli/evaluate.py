@@ -39,7 +39,7 @@ def evaluate(
 ) -> None:
     """Rank all targets for every test event: MR, MRR, Hit@k, NDCG, for repeats and new pairs."""
     from tclgraph import __version__
-    from tclgraph.cli.log import open_split
+    from tclgraph.cli.log import file_name, open_split
     from tclgraph.cli.machine import machine
     from tclgraph.cli.terminal import print_json, print_table, progress
     from tclgraph.evaluation import protocol
@@ -82,7 +82,13 @@ def evaluate(
         else:
             print(f"{data}: {reports[0]}")
         return
-    told = {"data": data, "parts": parts.sizes, "version": __version__, "machine": machine()}
+    told = {
+        "data": data,
+        "file": file_name(data),
+        "parts": parts.sizes,
+        "version": __version__,
+        "machine": machine(),
+    }
     if model == "floors":
         print_json({"model": model, **told, "floors": [report.to_json() for report in reports]})
     else:

@@ -50,3 +50,13 @@ def open_split(
     return stream.split(
         train, valid, by="time" if split_by == "time" else "rows", seen_only=seen_only
     )
+
+
+def file_name(log: str) -> str:
+    """The file that a log was read from; a data set of one name may lie in several."""
+    from pathlib import Path
+
+    from tclgraph.events.catalog import CATALOG, find
+
+    path = find(CATALOG[log]) if log in CATALOG else Path(log)
+    return "" if path is None else path.name

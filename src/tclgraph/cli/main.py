@@ -1,6 +1,5 @@
 """The `tclgraph` command. Verbs import what they need when they run, so that --help is quick."""
 
-import os
 import sys
 
 import typer
@@ -29,10 +28,6 @@ def main() -> None:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): no error, but nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def load(
     Columns that are not named are guessed, and the guess goes to `notify`.
 
     >>> stream = load({"user": ["ann", "bob"], "item": ["tea", "tea"], "t": [0, 60]}, notify=print)
-    note: data frame: user is the source, item is the target, t is the time
+    data frame: user is the source, item is the target, t is the time
     >>> len(stream), stream.num_targets
     (2, 1)
     """

@@ -101,7 +101,9 @@ def check_keys(keys: pl.Series, place: Callable[[int], str]) -> None:
     Where all keys are numbers, "17" in one row and "17.0" in another come from a tool that read
     the column as floats somewhere; where other text stands among them, they are just text.
     """
-    is_empty = keys.is_null() | (keys.cast(pl.String) == "")
+    is_empty = keys.is_null()
+    if keys.dtype == pl.String:
+        is_empty |= keys == ""
     if is_empty.any():
         row = int(is_empty.arg_max() or 0)
         raise InputError(f"{place(row)}: the key is empty; fill it in or drop the row")

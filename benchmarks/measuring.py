@@ -1,0 +1,45 @@
+"""One measurement in a process of its own, so that time and memory belong to it alone."""
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tclgraph import __version__
+from tclgraph.cli.machine import machine
+
+RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
+
+
+def in_own_process(module: str, *words: str) -> dict[str, float]:
+    """Run a benchmark module with words, for which it prints what `measured` returns.
+
+    The caller must stay small: a new process starts with its parent's peak of memory.
+    """
+    command = [sys.executable, "-m", module, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def measured(job: Callable[[], Any]) -> dict[str, float]:
+    """Seconds, and the peak memory of this process so far."""
+    started = time.perf_counter()
+    job()
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
+    megabytes = peak / (1024 if sys.platform != "darwin" else 1024**2)
+    return {"seconds": round(seconds, 3), "peak_megabytes": round(megabytes)}
+
+
+def write_result(name: str, found: dict[str, Any]) -> None:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    told = {"command": "scripts/bench", "version": __version__, "machine": machine(), **found}
+    text = json.dumps(told, indent=2) + "\n"
+    (RESULTS / f"{name}.json").write_text(text)
+    print(text)
