@@ -110,4 +110,5 @@ def test_shares_that_cannot_be_read(text: str) -> None:
 
 def test_shares_that_can() -> None:
     assert parse_shares("80/10/10") == (0.8, 0.1)
+    assert parse_shares("0.8/0.1/0.1") == (0.8, 0.1)
     assert parse_shares("66.6/16.7/16.7") == (0.666, 0.167)

@@ -8,36 +8,19 @@ import typer
 from tclgraph.cli import options
 
 
+@options.with_log_options
 def describe(
     log: Annotated[str, typer.Argument(help="A catalogue name or a file.")],
-    graph: options.Graph = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    time: options.Time = None,
-    time_unit: options.TimeUnit = "s",
-    header: options.Header = None,
-    split: options.Split = None,
-    split_by: options.SplitBy = "rows",
-    seen_only: options.SeenOnly = False,
     as_json: options.Json = False,
+    *,
+    log_options: options.LogOptions,
 ) -> None:
     """Count a log: the row of the paper's Table 1, and the sizes of the split's parts."""
     from tclgraph.cli.log import file_name, open_split
     from tclgraph.cli.terminal import new_table, print_json, print_table, round_half_up
     from tclgraph.events import statistics
 
-    parts = open_split(
-        log,
-        graph=graph,
-        source=source,
-        target=target,
-        time=time,
-        time_unit=time_unit,
-        header=header,
-        split=split,
-        split_by=split_by,
-        seen_only=seen_only,
-    )
+    parts = open_split(log, log_options)
     found = statistics.describe(parts)
     if as_json:
         # Days and densities at the precision of the paper's table.

@@ -1,7 +1,5 @@
 """`tclgraph evaluate`: rank every test event with a model."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +14,7 @@ if TYPE_CHECKING:
 _SHOWN = ("MR", "MRR", "Hit@1", "Hit@10", "NDCG@10")
 
 
+@options.with_log_options
 def evaluate(
     model: Annotated[str, typer.Option(help="A model's name, or `floors` for all the floors.")],
     data: Annotated[str, typer.Option(help="A catalogue name or a file.")],
@@ -26,16 +25,9 @@ def evaluate(
         bool, typer.Option("--mask-seen", help="Leave out the other targets a source has met.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Of the bootstrap intervals.")] = 0,
-    graph: options.Graph = None,
-    source: options.Source = None,
-    target: options.Target = None,
-    time: options.Time = None,
-    time_unit: options.TimeUnit = "s",
-    header: options.Header = None,
-    split: options.Split = None,
-    split_by: options.SplitBy = "rows",
-    seen_only: options.SeenOnly = False,
     as_json: options.Json = False,
+    *,
+    log_options: options.LogOptions,
 ) -> None:
     """Rank all targets for every test event: MR, MRR, Hit@k, NDCG, for repeats and new pairs."""
     from tclgraph import __version__
@@ -50,18 +42,7 @@ def evaluate(
     Update.parse(update)
     if model != "floors":
         registry.build(model)
-    parts = open_split(
-        data,
-        graph=graph,
-        source=source,
-        target=target,
-        time=time,
-        time_unit=time_unit,
-        header=header,
-        split=split,
-        split_by=split_by,
-        seen_only=seen_only,
-    )
+    parts = open_split(data, log_options)
     names = registry.floors(parts.events.graph) if model == "floors" else (model,)
     reports = []
     for name in names:
@@ -95,7 +76,7 @@ def evaluate(
         print_json({**reports[0].to_json(), **told})
 
 
-def _comparison(data: str, reports: list[Report]) -> Table:
+def _comparison(data: str, reports: "list[Report]") -> "Table":
     from tclgraph.cli.terminal import new_table
     from tclgraph.evaluation.metrics import LOWER_IS_BETTER
     from tclgraph.evaluation.report import decimals

@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tclgraph.cli.options import LogOptions
     from tclgraph.events.split import Split
 
 
-def open_split(
-    log: str,
-    *,
-    graph: str | None,
-    source: str | None,
-    target: str | None,
-    time: str | None,
-    time_unit: str,
-    header: bool | None,
-    split: str | None,
-    split_by: str,
-    seen_only: bool,
-) -> Split:
+def open_split(log: str, options: LogOptions) -> Split:
     """Load a log and cut it, taking what was not said from the catalogue."""
     from tclgraph.cli.terminal import progress
     from tclgraph.errors import InputError, did_you_mean
@@ -28,27 +17,25 @@ def open_split(
     from tclgraph.events.split import parse_shares
     from tclgraph.events.stream import check_graph
 
-    if split_by not in ("rows", "time"):
-        raise InputError(
-            f"cannot split by {split_by!r}; {did_you_mean(split_by, ('rows', 'time'))}"
-        )
-    if split is None:
-        split = CATALOG[log].split if log in CATALOG else "70/15/15"
-    train, valid = parse_shares(split)
+    by = options.split_by
+    if by not in ("rows", "time"):
+        raise InputError(f"cannot split by {by!r}; {did_you_mean(by, ('rows', 'time'))}")
+    shares = options.split or (CATALOG[log].split if log in CATALOG else "70/15/15")
+    train, valid = parse_shares(shares)
     with progress(f"fetching {log}") as show:
         stream = load(
             log,
-            graph=None if graph is None else check_graph(graph),
-            source=source,
-            target=target,
-            time=time,
+            graph=None if options.graph is None else check_graph(options.graph),
+            source=options.source,
+            target=options.target,
+            time=options.time,
             features=(),
-            time_unit=time_unit,  # type: ignore[arg-type]  # checked where times are read
-            header=header,
+            time_unit=options.time_unit,  # type: ignore[arg-type]  # checked where times are read
+            header=options.header,
             progress=show,
         )
     return stream.split(
-        train, valid, by="time" if split_by == "time" else "rows", seen_only=seen_only
+        train, valid, by="time" if by == "time" else "rows", seen_only=options.seen_only
     )
 
 

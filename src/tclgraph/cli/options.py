@@ -1,38 +1,77 @@
-"""Options that several verbs share, worded once."""
+"""Flags that several verbs share, worded once: what to read, and how to cut it."""
 
-from typing import Annotated, Optional
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
 
-Graph = Annotated[
-    Optional[str],
-    typer.Option(help="bipartite or one-mode; default: as the data set is."),
-]
-Source = Annotated[Optional[str], typer.Option(help="Column of the source; else guessed.")]
-Target = Annotated[Optional[str], typer.Option(help="Column of the target; else guessed.")]
-Time = Annotated[Optional[str], typer.Option(help="Column of the time; else guessed.")]
-TimeUnit = Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us or ns.")]
-Header = Annotated[
-    Optional[bool],
-    typer.Option(
-        "--header/--no-header",
-        help="Whether a text file has a header line; else seen from it. "
-        "Without one, columns are called 1, 2, 3, …",
-    ),
-]
-Split = Annotated[
-    Optional[str],
-    typer.Option(
-        help="Percent of train/valid/test; default: the paper's, else 70/15/15.",
-    ),
-]
-SplitBy = Annotated[str, typer.Option(help="Shares of rows or of time.")]
-SeenOnly = Annotated[
-    bool,
-    typer.Option(
-        "--seen-only",
-        help="Drop valid and test rows whose source or target does not act so in train, "
-        "as the paper's authors do.",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """How a log is read and split. None: as the catalogue has it, or as the file looks."""
+
+    graph: Annotated[
+        Optional[str], typer.Option(help="bipartite or one-mode; default: as the data set is.")
+    ] = None
+    source: Annotated[Optional[str], typer.Option(help="Column of the source; else guessed.")] = (
+        None
+    )
+    target: Annotated[Optional[str], typer.Option(help="Column of the target; else guessed.")] = (
+        None
+    )
+    time: Annotated[Optional[str], typer.Option(help="Column of the time; else guessed.")] = None
+    time_unit: Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us or ns.")] = "s"
+    header: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--header/--no-header",
+            help="Whether a text file has a header line; else seen from it. "
+            "Without one, columns are called 1, 2, 3, …",
+        ),
+    ] = None
+    split: Annotated[
+        Optional[str],
+        typer.Option(help="Percent of train/valid/test; default: the paper's, else 70/15/15."),
+    ] = None
+    split_by: Annotated[str, typer.Option(help="Shares of rows or of time.")] = "rows"
+    seen_only: Annotated[
+        bool,
+        typer.Option(
+            "--seen-only",
+            help="Drop valid and test rows whose source or target does not act so in train, "
+            "as the paper's authors do.",
+        ),
+    ] = False
+
+
+def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of `LogOptions`, which it receives as one `log_options`.
+
+    The command line is read off a function's signature, so the signature is what is extended.
+    """
+    own = inspect.signature(command)
+    hints = get_type_hints(LogOptions, include_extras=True)
+
+    @wraps(command)
+    def run(**words: Any) -> None:
+        options = LogOptions(**{field.name: words.pop(field.name) for field in fields(LogOptions)})
+        command(**words, log_options=options)
+
+    flags = {
+        field.name: inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(LogOptions)
+    }
+    kept = {name: one for name, one in own.parameters.items() if name != "log_options"}
+    run.__signature__ = own.replace(parameters=[*kept.values(), *flags.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: one.annotation for name, one in {**kept, **flags}.items()}
+    return run

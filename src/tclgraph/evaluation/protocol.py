@@ -69,8 +69,7 @@ def evaluate(
         if progress:
             progress(done, len(events))
     ranks = Ranks.concatenate(blocks)
-    if len(ranks) != len(events):
-        raise AssertionError("every event is ranked exactly once")
+    assert len(ranks) == len(events), "every event is ranked exactly once"
 
     is_repeat = _has_met_before(split.events)[start:stop]
     members: dict[Group, BoolArray] = {
@@ -116,10 +115,8 @@ def _score_blocks(
 
 
 def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: int) -> ScoreArray:
-    if scores.shape != (len(block), num_targets):
-        raise AssertionError(
-            f"{model.name} gave scores of shape {scores.shape} for {(len(block), num_targets)}"
-        )
+    shape = (len(block), num_targets)
+    assert scores.shape == shape, f"{model.name} gave scores of shape {scores.shape} for {shape}"
     return scores
 
 

@@ -115,17 +115,17 @@ def _drop_unseen(stream: EventStream, train_end: int, valid_end: int) -> tuple[E
 
 
 def parse_shares(text: str) -> tuple[float, float]:
-    """Train and validation shares from "60/20/20".
+    """Train and validation shares from "60/20/20" (or "0.6/0.2/0.2").
 
     >>> parse_shares("70/15/15")
     (0.7, 0.15)
     """
     try:
-        percent = [Fraction(share) for share in text.split("/")]
+        shares = [Fraction(share) for share in text.split("/")]
     except (ValueError, ZeroDivisionError):
-        percent = []
-    if len(percent) != 3 or sum(percent) != 100:
+        shares = []
+    if len(shares) != 3 or sum(shares) not in (1, 100):
         raise InputError(
             f"cannot read the split {text!r}; give three percentages that add to 100, like 70/15/15"
         )
-    return float(percent[0] / 100), float(percent[1] / 100)
+    return float(shares[0] / sum(shares)), float(shares[1] / sum(shares))
