@@ -196,7 +196,8 @@ def test_progress_ends_with_everything_done() -> None:
         progress=lambda done, total: seen.append((done, total)),
     )
     assert len(seen) > 1
-    assert seen[-1] == (750, 750)
+    assert seen[0] == (2_250, 3_000)  # history first
+    assert seen[-1] == (3_000, 3_000)
 
 
 def test_a_model_with_the_wrong_shape_is_our_mistake() -> None:

@@ -15,6 +15,14 @@ def test_events_are_sorted_by_time_and_simultaneous_ones_keep_their_order() -> N
     assert stream.time.tolist() == [1, 1, 5, 5]
 
 
+def test_the_order_of_simultaneous_events_holds_at_any_size() -> None:
+    time = np.random.default_rng(0).integers(10, size=5_000)
+    stream = EventStream.from_columns(np.arange(5_000), np.arange(5_000), time)
+    position = np.array([stream.sources.key(one) for one in stream.source])
+    for moment in range(10):
+        assert (np.diff(position[stream.time == moment]) > 0).all()
+
+
 def test_ids_are_dense_in_order_of_first_appearance() -> None:
     stream = EventStream.from_columns([900, -4, 900], ["x", "y", "y"], [1, 2, 3])
     assert stream.source.tolist() == [0, 1, 0]

@@ -19,9 +19,7 @@ def datasets(as_json: options.Json = False) -> None:
             }
         )
         return
-    table = new_table(
-        "Data sets", "name", "interactions", "sources", "targets", "graph", "split", "file"
-    )
+    table = new_table("name", "interactions", "sources", "targets", "graph", "split", "file")
     for name, entry in CATALOG.items():
         table.add_row(
             name,
@@ -32,4 +30,4 @@ def datasets(as_json: options.Json = False) -> None:
             entry.split,
             path.name if (path := found[name]) else "to be downloaded",
         )
-    print_table(table)
+    print_table("Data sets known by name", table)

@@ -36,7 +36,7 @@ def describe(
         }
         print_json({**told, **figures, "parts": parts.sizes})
         return
-    table = new_table(f"{log} ({parts.events.graph}, {parts})", "", "")
+    table = new_table("", "")
     table.show_header = False
     for name, value in (
         ("interactions", f"{found.interactions:,}"),
@@ -53,4 +53,4 @@ def describe(
         *((part, f"{size:,}") for part, size in parts.sizes.items()),
     ):
         table.add_row(name, value)
-    print_table(table)
+    print_table(f"{log} ({parts.events.graph}, {parts})", table)

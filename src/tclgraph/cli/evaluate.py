@@ -59,7 +59,7 @@ def evaluate(
             )
     if not as_json:
         if model == "floors":
-            print_table(_comparison(data, reports))
+            print_table(_title(data, reports[0]), _comparison(reports))
         else:
             print(f"{data}: {reports[0]}")
         return
@@ -76,20 +76,22 @@ def evaluate(
         print_json({**reports[0].to_json(), **told})
 
 
-def _comparison(data: str, reports: "list[Report]") -> "Table":
+def _title(data: str, report: "Report") -> str:
+    from tclgraph.evaluation.update import Update
+
+    return (
+        f"{data}: {report.groups['all'].events:,} {report.part} events, each ranked among "
+        f"{report.targets:,} targets\ngraph {report.graph} | split {report.split} | "
+        f"update {report.update} ({Update.parse(report.update).meaning})"
+    )
+
+
+def _comparison(reports: "list[Report]") -> "Table":
     from tclgraph.cli.terminal import new_table
     from tclgraph.evaluation.metrics import LOWER_IS_BETTER
     from tclgraph.evaluation.report import decimals
-    from tclgraph.evaluation.update import Update
 
-    first = reports[0]
-    meaning = Update.parse(first.update).meaning
-    title = (
-        f"{data}: {first.groups['all'].events:,} {first.part} events, each ranked among "
-        f"{first.targets:,} targets\ngraph {first.graph} | split {first.split} | "
-        f"update {first.update} ({meaning})"
-    )
-    table = new_table(title, "floor", *_SHOWN, "MR repeat", "MR new", "events/s")
+    table = new_table("floor", *_SHOWN, "MR repeat", "MR new", "events/s")
     best = {
         metric: (min if metric in LOWER_IS_BETTER else max)(report[metric] for report in reports)
         for metric in _SHOWN

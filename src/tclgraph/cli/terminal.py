@@ -21,19 +21,22 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
-def print_table(table: Table) -> None:
+def print_table(title: str, table: Table) -> None:
     from rich.console import Console
 
     # Where nobody watches (a pipe, a file) there is no width to keep to.
-    Console(width=None if sys.stdout.isatty() else 120, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    # Not as the table's own title, which would be folded to the table's width.
+    console.print(title, markup=False)
+    console.print(table)
 
 
-def new_table(title: str, *columns: str) -> Table:
+def new_table(*columns: str) -> Table:
     """A table whose first column is text and whose others are figures."""
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for position, column in enumerate(columns):
         table.add_column(column, justify="left" if position == 0 else "right")
     return table

@@ -22,11 +22,12 @@ from tclgraph.events.stream import EventStream
 from tclgraph.models.interface import Model
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of events ranked and the number there are."""
+"""Called with the number of events replayed and ranked so far, and of all there are."""
 
 # Scores held at once: 16 MB as float64, small enough to stay near the processor.
 _CELLS_PER_BLOCK = 1 << 21
 _EVENTS_PER_BLOCK = 256
+_EVENTS_PER_REPLAY = 1 << 16
 
 
 def evaluate(
@@ -50,24 +51,30 @@ def evaluate(
         "valid": (split.train_end, split.valid_end),
         "test": (split.valid_end, len(split.events)),
     }[part]
-    history_end = start
-    if rule.kind == "frozen" and rule.frozen_after == "train":
-        history_end = split.train_end
+    is_frozen_early = rule.kind == "frozen" and rule.frozen_after == "train"
+    history = split.events[: split.train_end if is_frozen_early else start]
+    events = split.events[start:stop]
+    done = 0
+
+    def advance(num_events: int) -> None:
+        nonlocal done
+        done += num_events
+        if progress:
+            progress(done, len(history) + len(events))
+
     model.forget()
-    model.observe(split.events[:history_end])
+    for past in _pieces(history, _EVENTS_PER_REPLAY):
+        model.observe(past)
+        advance(len(past))
 
     candidates = np.unique(split.events.target)
-    events = split.events[start:stop]
     seen = _SeenTargets(split.events[:start]) if mask_seen else None
     blocks = []
-    done = 0
     for block, scores in _score_blocks(model, events, rule, split.events.num_targets):
         if seen is not None:
             scores = seen.masked(scores, block)
         blocks.append(_rank_among(candidates, scores, block.target))
-        done += len(block)
-        if progress:
-            progress(done, len(events))
+        advance(len(block))
     ranks = Ranks.concatenate(blocks)
     assert len(ranks) == len(events), "every event is ranked exactly once"
 
@@ -93,21 +100,22 @@ def evaluate(
     )
 
 
+def _pieces(events: EventStream, size: int) -> Iterator[EventStream]:
+    for start in range(0, len(events), size):
+        yield events[start : start + size]
+
+
 def _score_blocks(
     model: Model, events: EventStream, rule: Update, num_targets: int
 ) -> Iterator[tuple[EventStream, ScoreArray]]:
     """Consecutive blocks of events with their scores, the state following as the rule says."""
     size = max(1, min(_EVENTS_PER_BLOCK, _CELLS_PER_BLOCK // num_targets))
     if rule.kind == "streaming":
-        for start in range(0, len(events), size):
-            block = events[start : start + size]
+        for block in _pieces(events, size):
             yield block, _checked(model.score_each(block), model, block, num_targets)
         return
-    refresh = rule.every if rule.kind == "every" else len(events)
-    for start in range(0, len(events), refresh):
-        stale = events[start : start + refresh]
-        for inner in range(0, len(stale), size):
-            block = stale[inner : inner + size]
+    for stale in _pieces(events, rule.every if rule.kind == "every" else len(events)):
+        for block in _pieces(stale, size):
             scores = model.score(block.source, block.time)
             yield block, _checked(scores, model, block, num_targets)
         if rule.kind == "every":
