@@ -105,6 +105,7 @@ def test_a_parquet_with_the_wrong_types(cli: Cli, tmp_path: Path) -> None:
         (["describe", "nowhere.csv"], "cannot find 'nowhere.csv'"),
         (["describe", "."], "cannot read .: Is a directory"),
         (["describe", "log.csv", "--source", "sorce"], 'did you mean "source"?'),
+        (["describe", "collegemsg", "--time", "t"], "the columns of collegemsg are known"),
         (["describe", "log.csv", "--graph", "onemode"], 'did you mean "one-mode"?'),
         (["describe", "log.csv", "--split", "98/1/1"], "leaves valid empty (20 events in all)"),
         (["describe", "log.csv", "--split", "70/30/0"], "leaves a part empty"),

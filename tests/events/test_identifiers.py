@@ -31,14 +31,20 @@ def test_numbering_agrees_with_a_dictionary(values: list[str]) -> None:
 def test_whole_numbers_become_integers_and_all_else_stays_text(
     keys: list[str], expected: list[object]
 ) -> None:
-    assert clean_keys(pl.Series(keys)).to_list() == expected
+    assert clean_keys(pl.Series(keys), "source").to_list() == expected
 
 
 def test_every_integer_type_is_one_type() -> None:
     for dtype in (pl.Int8, pl.UInt32, pl.Int64):
-        assert clean_keys(pl.Series([1, 2], dtype=dtype)).dtype == pl.Int64
+        assert clean_keys(pl.Series([1, 2], dtype=dtype), "source").dtype == pl.Int64
     huge = pl.Series([2**63], dtype=pl.UInt64)
-    assert clean_keys(huge).to_list() == [str(2**63)]
+    assert clean_keys(huge, "source").to_list() == [str(2**63)]
+
+
+@pytest.mark.parametrize("values", [[1.5], [True], [b"x"], [[1]]])
+def test_other_types_are_no_keys(values: list[object]) -> None:
+    with pytest.raises(InputError, match="and a key is an integer or text"):
+        clean_keys(pl.Series(values), "source")
 
 
 @pytest.mark.parametrize(

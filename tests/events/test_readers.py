@@ -207,6 +207,21 @@ def test_wrong_types_are_named(
         read_file(path)
 
 
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (["ann", None, "bob"], "row 2, column 'source': the key is empty"),
+        (pd.array([1, None, 2], dtype="Int64"), "'source' has type Float64"),
+        ([1.0, None, 2.0], "'source' has type Float64"),
+        (pd.Series(["ann", 7, "bob"], dtype=object), "'source' mixes types"),
+    ],
+)
+def test_pandas_columns_with_gaps_or_mixtures_are_refused(source: object, message: str) -> None:
+    frame = pd.DataFrame({**columns_of_three(), "source": source})
+    with pytest.raises(InputError, match=message):
+        load(frame)
+
+
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(InputError, match="cannot read a int as a log"):
         load(7)

@@ -88,6 +88,16 @@ def test_bad_columns_stop_at_the_door(change: dict[str, object], message: str) -
         EventStream(**{**columns, **change})
 
 
+def test_columns_of_unequal_length_are_refused() -> None:
+    with pytest.raises(InputError, match="equally long, not 2, 1 and 2"):
+        EventStream.from_columns([1, 2], [3], [1, 2])
+
+
+def test_floats_are_no_keys() -> None:
+    with pytest.raises(InputError, match="source has type Float64"):
+        EventStream.from_columns(np.array([1.5, 2.0]), [1, 2], [1, 2])
+
+
 def test_a_part_keeps_the_ids_of_the_whole() -> None:
     stream = EventStream.from_columns(list("abc"), list("xyz"), [1, 2, 3])
     part = stream[2:]
@@ -135,7 +145,7 @@ def test_keys_are_found_both_ways() -> None:
     assert_array_equal(stream.targets.ids(["y", "x"]), [1, 0])
     with pytest.raises(InputError, match="unknown key 'q'"):
         stream.targets.id("q")
-    with pytest.raises(InputError, match="unknown key 'ann'"):
+    with pytest.raises(InputError, match="the log has 2 others, like 17, 42"):
         stream.sources.id("ann")
 
 

@@ -48,7 +48,8 @@ class DataSet:
     def files(self) -> tuple[str, ...]:
         """Names under which it may lie in a folder, the official one first."""
         official = self.url.rsplit("/", 1)[1]
-        return (official, *(f"{self.name}{end}" for end in (".parquet", ".csv", ".csv.gz")))
+        others = (f"{self.name}{end}" for end in (".parquet", ".csv", ".csv.gz"))
+        return tuple(dict.fromkeys((official, official.removesuffix(".gz"), *others)))
 
 
 _ENTRIES = (
@@ -168,6 +169,8 @@ def load(
         return read_frame(log, graph=graph, columns=columns, time_unit=time_unit, notify=notify)
     if str(log) in CATALOG:
         entry = CATALOG[str(log)]
+        if source or target or time:
+            raise InputError(f"the columns of {log} are known; drop --source, --target and --time")
         return load_entry(entry, graph=graph, features=features, notify=notify, progress=progress)
     if not Path(log).exists():
         hint = "no such file, nor a data set of that name"

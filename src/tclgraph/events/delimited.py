@@ -67,7 +67,7 @@ def _content(path: Path) -> bytes:
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path.name}: damaged gzip file ({error}); fetch it again") from None
     content = content.removeprefix(_BYTE_ORDER_MARK)
-    if not content.strip():
+    if not content or content.isspace():
         raise InputError(f"{path.name}: the file is empty")
     if b"\x00" in content:
         raise InputError(f"{path.name}: a binary file; give a CSV, TSV, text or Parquet log")

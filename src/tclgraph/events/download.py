@@ -3,6 +3,7 @@
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from typing import TypeAlias
 
@@ -33,7 +34,7 @@ def download(
                     done += len(chunk)
                     if progress:
                         progress(done, total)
-        except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
             raise InputError(f"could not download {url} ({reason})") from None
         if total and done != total:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tclgraph.arrays import IntArray
-from tclgraph.errors import InputError, did_you_mean
+from tclgraph.errors import InputError
 
 Key = str | int
 
@@ -42,8 +42,8 @@ class Identifiers:
             self._id_of = {known: id_ for id_, known in enumerate(self.keys.to_list())}
         wanted = self._in_key_type(key)
         if wanted not in self._id_of:
-            hint = did_you_mean(str(key), map(str, self.keys.head(5).to_list()))
-            raise InputError(f"unknown key {key!r}; {hint}")
+            some = ", ".join(repr(one) for one in self.keys.head(3))
+            raise InputError(f"unknown key {key!r}; the log has {len(self):,} others, like {some}")
         return self._id_of[wanted]
 
     def _in_key_type(self, key: Key) -> Key:
@@ -77,12 +77,19 @@ def number(values: pl.Series) -> tuple[pl.Series, IntArray]:
     return distinct, position.to_numpy().astype(np.int64)
 
 
-def clean_keys(column: pl.Series) -> pl.Series:
+def clean_keys(column: pl.Series, what: str) -> pl.Series:
     """A key column as Int64 where every key is a plain whole number, else as text.
+
+    `what` names the column in the error for a type that cannot be a key.
 
     One rule for every source, so that text and binary files of one log give the same keys:
     white space around a key is no part of it, and "17" is the integer 17 while "017" stays text.
     """
+    if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
+        raise InputError(
+            f"{what} has type {column.dtype}, and a key is an integer or text; "
+            "convert the column or name another one"
+        )
     if column.dtype.is_integer():
         try:
             return column.cast(pl.Int64)

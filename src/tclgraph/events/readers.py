@@ -109,7 +109,17 @@ def _column(frame: Any, name: str) -> pl.Series:
         moments = np.asarray(column, dtype="datetime64[ns]")
         return pl.Series(name, moments).dt.replace_time_zone("UTC" if has_zone else None)
     values = np.asarray(column)
-    return pl.Series(name, values.tolist() if values.dtype.kind in "OUST" else values)
+    if values.dtype.kind not in "OUST":
+        return pl.Series(name, values)
+    # Text and Python objects go through a list, with None where pandas has its own "missing".
+    is_missing = np.asarray(column.isna()) if hasattr(column, "isna") else np.zeros(len(values))
+    known = [None if gone else one for one, gone in zip(values.tolist(), is_missing, strict=True)]
+    try:
+        return pl.Series(name, known)
+    except TypeError:
+        raise InputError(
+            f"data frame: column {name!r} mixes types; make all its values text or all numbers"
+        ) from None
 
 
 def _to_stream(
@@ -143,13 +153,7 @@ def _to_stream(
 
 
 def _keys(table: Table, name: str) -> pl.Series:
-    column = table.frame[name]
-    if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
-        raise InputError(
-            f"{table.origin}: column {name!r} has type {column.dtype}, and a key is an integer or "
-            "text; convert the column or name another one"
-        )
-    keys = clean_keys(column)
+    keys = clean_keys(table.frame[name], f"{table.origin}: column {name!r}")
     check_keys(keys, lambda row: table.place(row, name))
     return keys
 

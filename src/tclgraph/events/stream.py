@@ -8,7 +8,7 @@ a *one-mode* graph (a person sends and receives) they share one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray
 from tclgraph.errors import InputError, did_you_mean
-from tclgraph.events.identifiers import Identifiers, check_keys, clean_keys, number
+from tclgraph.events.identifiers import Identifiers, Key, check_keys, clean_keys, number
 
 if TYPE_CHECKING:
     from tclgraph.events.split import Split, SplitBy
@@ -82,9 +82,9 @@ class EventStream:
     @classmethod
     def from_columns(
         cls,
-        source: pl.Series | ArrayLike,
-        target: pl.Series | ArrayLike,
-        time: ArrayLike,
+        source: pl.Series | Sequence[Key] | NDArray[Any],
+        target: pl.Series | Sequence[Key] | NDArray[Any],
+        time: Sequence[float] | NDArray[Any],
         *,
         graph: Graph = "bipartite",
         label: ArrayLike | None = None,
@@ -93,6 +93,11 @@ class EventStream:
     ) -> EventStream:
         """Number the keys, sort by time (stable) and check everything once."""
         check_graph(graph)
+        if not len(source) == len(target) == len(time):
+            raise InputError(
+                "source, target and time must be equally long, "
+                f"not {len(source)}, {len(target)} and {len(time)}"
+            )
         # Copies, always: the caller's arrays must stay theirs to write to.
         seconds = np.array(time, dtype=np.float64)
         order = np.argsort(seconds, kind="stable")
@@ -201,10 +206,12 @@ class EventStream:
         )
 
 
-def _key_column(name: str, keys: pl.Series | ArrayLike, order: IntArray) -> pl.Series:
+def _key_column(
+    name: str, keys: pl.Series | Sequence[Key] | NDArray[Any], order: IntArray
+) -> pl.Series:
     # Through a list: NumPy's text and object arrays are not all understood by polars.
     series = keys if isinstance(keys, pl.Series) else pl.Series(np.asarray(keys).tolist())
-    clean = clean_keys(series)
+    clean = clean_keys(series, name)
     check_keys(clean, lambda row: f"{name} of event {row}")
     return clean.gather(order)
 
