@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -82,6 +84,35 @@ def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
         raise RuntimeError
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["log.csv"]
+
+
+FULL_DISK = """
+import resource, signal, sys
+import tclgraph as tg
+stream = tg.synthesize(tg.SyntheticConfig(events=20_000))
+model = tg.build("own-recency").fit(stream.split(0.5, 0.25))
+# No file may grow beyond 16 kB: what a disk does when it is full, for this process alone.
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
+jobs = {"log.csv": lambda path: tg.write_file(stream, path),
+        "log.parquet": lambda path: tg.write_file(stream, path),
+        "model": model.save}
+for name, job in jobs.items():
+    try:
+        job(f"{sys.argv[1]}/{name}")
+    except tg.InputError as error:
+        print(error)
+"""
+
+
+def test_a_full_disk_is_told_in_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    messages = done.stdout.splitlines()
+    assert len(messages) == 3, done
+    assert all(one.startswith("cannot write ") and "File too large" in one for one in messages)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_times_keep_every_bit(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save as to_bytes
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
@@ -175,7 +175,8 @@ class Floor(Model):
         settings = {"num_observed": self._num_observed, "window": self._window}
         tensors = {"target_key": self._target_key, **self._pairs.to_arrays()}
         with replacing(Path(folder) / self.saved_as) as path:
-            save_file(tensors, path, {"model": self.name, "settings": json.dumps(settings)})
+            metadata = {"model": self.name, "settings": json.dumps(settings)}
+            path.write_bytes(to_bytes(tensors, metadata))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

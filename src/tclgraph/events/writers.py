@@ -20,10 +20,13 @@ def write_file(stream: EventStream, path: str | Path) -> None:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"cannot write {path.name}: the name must end in .parquet or .csv")
     with replacing(path) as temporary:
-        if path.suffix == ".csv":
-            _frame(stream).write_csv(temporary)
-        else:
-            _frame(stream).write_parquet(temporary, metadata={GRAPH_METADATA: stream.graph})
+        try:
+            if path.suffix == ".csv":
+                _frame(stream).write_csv(temporary)
+            else:
+                _frame(stream).write_parquet(temporary, metadata={GRAPH_METADATA: stream.graph})
+        except pl.exceptions.ComputeError as error:  # a full disk, when it is Parquet
+            raise OSError(str(error)) from None
 
 
 def _frame(stream: EventStream) -> pl.DataFrame:
