@@ -1,6 +1,8 @@
 """Every bad input: one sentence on stderr, exit code 2, nothing on stdout, nothing written."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -59,6 +61,12 @@ BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
         GOOD + "a,x,1,9\n",
         "log.csv, row 21 (line 22): 4 fields where 3 are expected",
     ),
+    "quote out of place": (
+        "log.csv",
+        GOOD + '"a"b,x,1\n',
+        "log.csv, line 22: a quote or a line break out of place",
+    ),
+    "unclosed quote": ("log.csv", GOOD + '"a,x,1\n', "log.csv, line 22: a quote"),
     "binary": ("log.csv", bytes(range(256)) * 9, "log.csv: a binary file"),
     "not UTF-8": ("log.csv", HEADER.encode() + b"\xe9,x,1\n", "log.csv, line 2: not UTF-8"),
     "damaged gzip": ("log.csv.gz", gzip.compress(GOOD.encode())[:40], "damaged gzip file"),
@@ -151,3 +159,21 @@ def test_offline_says_what_to_get_and_where_to_put_it(cli: Cli, tmp_path: Path) 
     result = cli("describe", "reddit", **offline)
     assert_refused(result, "get http://snap.stanford.edu/jodie/reddit.csv and put it as reddit.csv")
     assert not list(cache.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("flag", ["", "--json"])
+def test_a_full_disk_behind_stdout(tmp_path: Path, flag: str) -> None:
+    write(tmp_path, "log.csv", GOOD)
+    command = f"{sys.executable} -m tclgraph.cli.main describe log.csv {flag} > /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert_refused((done.returncode, done.stdout, done.stderr), "cannot write the output: No space")
+
+
+def test_a_seed_is_not_negative(cli: Cli, tmp_path: Path) -> None:
+    write(tmp_path, "log.csv", GOOD)
+    code, out, err = cli("evaluate", "--model", "edgebank", "--data", "log.csv", "--seed", "-1")
+    assert (code, out) == (2, "")
+    assert "Traceback" not in err

@@ -1,11 +1,18 @@
+import csv
 import gzip
+import io
+import os
+import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tclgraph.errors import InputError
 from tclgraph.events.catalog import load
@@ -37,6 +44,8 @@ DRESSES: dict[str, str | bytes] = {
     "blank_lines.csv": PLAIN.replace("\nbob", "\n\nbob") + "\n\n",
     "spaces.csv": PLAIN.replace(",", ", "),
     "quoted.csv": PLAIN.replace("ann", '"ann"'),
+    "quoted_after_spaces.csv": PLAIN.replace(",", ", ").replace("ann", '"ann"'),
+    "old_mac.csv": PLAIN.replace("\n", "\r"),
     "any_ending.log": PLAIN,
     "zipped.csv.gz": gzip.compress(PLAIN.encode()),
     "more.csv": "note,source,target,time,x\n,ann,tea,1,\n,bob,jam,2,\n?,ann,jam,3,!\n",
@@ -48,6 +57,80 @@ DRESSES: dict[str, str | bytes] = {
 def test_text_files_of_every_dress_give_the_same_stream(tmp_path: Path, name: str) -> None:
     stream = read_file(write(tmp_path, name, DRESSES[name]), notify=lambda _: None)
     assert stream.equals(expected())
+
+
+def test_a_quote_inside_a_field_is_part_of_the_key(tmp_path: Path) -> None:
+    text = 'source,target,time\nann,12" single,1\n"b ""x""",7" single,2\nann,tea,3\n\nbob,tea,4\n'
+    stream = read_file(write(tmp_path, "records.csv", text), notify=refuse_notices)
+    assert stream.targets.keys.to_list() == ['12" single', '7" single', "tea"]
+    assert stream.sources.keys.to_list() == ["ann", 'b "x"', "bob"]
+
+
+# Cells that make quoting go wrong in every way, and plain ones.
+cells = st.sampled_from(
+    ["a", "b", "x y", "#t", "", '"q"', '"a,b"', '"n\nl"', '"e""f"', 'g"h', '"i', 'j"', ' "k"', "é"]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]))
+def test_what_is_read_is_what_pythons_strict_reader_reads(
+    rows: list[tuple[str, str]], line_end: str
+) -> None:
+    lines = ["source,target,time", *(f"{u},{v},{n}" for n, (u, v) in enumerate(rows))]
+    text = line_end.join(lines)
+    try:
+        strict = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+        wanted = [[field.strip() for field in fields] for fields in strict][1:]
+    except csv.Error:
+        wanted = []
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder), "log.csv", text)
+        try:
+            stream = read_file(path, notify=lambda _: None)
+        except InputError:
+            # Refused for a reason: a quote out of place, or a row that is no event.
+            assert not wanted or any(
+                len(fields) != 3 or "" in fields or not fields[2].isdigit() for fields in wanted
+            )
+            return
+    found = [
+        [stream.sources.key(u), stream.targets.key(v), f"{time:.0f}"]
+        for u, v, time in zip(stream.source, stream.target, stream.time, strict=True)
+    ]
+    assert found == wanted
+
+
+pieces = st.sampled_from(
+    [
+        *("a", "é", "17", "17.0", "1", "nan", "1e400", "9" * 20, "2024-01-01"),
+        *(",", ",", ";", "\t", " ", "\n", "\n", "\r", '"', '"a,b"', "#", "\0", "\ufeff", "PAR1"),
+        *("source,target,time\n", "u,i,ts\n", "user_id,item_id,timestamp,", "state_label"),
+        *("label", "feature_0"),
+    ]
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(pieces, max_size=25).map("".join), st.sampled_from([None, True, False]))
+def test_rubbish_is_read_or_refused_in_one_sentence(text: str, header: bool | None) -> None:
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder), "log", text)
+        message = ""
+        try:
+            read_file(path, header=header, notify=lambda _: None)
+        except InputError as error:
+            message = str(error)
+    assert len(message.splitlines()) <= 1
+
+
+def test_text_may_come_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(PLAIN,))
+    writer.start()
+    assert read_file(pipe, notify=refuse_notices).equals(expected())
+    writer.join()
 
 
 def test_a_file_without_header_is_source_target_time(tmp_path: Path) -> None:

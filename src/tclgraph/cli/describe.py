@@ -16,7 +16,9 @@ def describe(
     log_options: options.LogOptions,
 ) -> None:
     """Count a log: the row of the paper's Table 1, and the sizes of the split's parts."""
+    from tclgraph import __version__
     from tclgraph.cli.log import file_name, open_split
+    from tclgraph.cli.machine import machine
     from tclgraph.cli.terminal import new_table, print_json, print_table, round_half_up
     from tclgraph.events import statistics
 
@@ -33,6 +35,8 @@ def describe(
             "file": file_name(log),
             "graph": parts.events.graph,
             "split": str(parts),
+            "version": __version__,
+            "machine": machine(),
         }
         print_json({**told, **figures, "parts": parts.sizes})
         return

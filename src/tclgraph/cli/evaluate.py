@@ -24,7 +24,7 @@ def evaluate(
     mask_seen: Annotated[
         bool, typer.Option("--mask-seen", help="Leave out the other targets a source has met.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap intervals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap intervals.")] = 0,
     as_json: options.Json = False,
     *,
     log_options: options.LogOptions,

@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""What a figure was measured on and with."""
 
 import os
 import platform

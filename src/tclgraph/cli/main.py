@@ -1,5 +1,6 @@
 """The `tclgraph` command. Verbs import what they need when they run, so that --help is quick."""
 
+import os
 import sys
 
 import typer
@@ -28,6 +29,10 @@ def main() -> None:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        # Files are refused with their names where they are opened; what is left is our own output.
+        print(f"error: cannot write the output: {error.strerror or error}", file=sys.stderr)
+        os._exit(2)  # without the flush at exit, which would fail again and say so
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ targets that the source has met stay in the ranking, since repeats are most of w
 """
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
 from tclgraph.evaluation.update import Update
+from tclgraph.events.download import Progress
 from tclgraph.events.pair_history import PairHistory
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.interface import Model
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of events replayed and ranked so far, and of all there are."""
 
 # Scores held at once: 16 MB as float64, small enough to stay near the processor.
 _CELLS_PER_BLOCK = 1 << 21
@@ -43,7 +41,8 @@ def evaluate(
     """Rank every event of a part with a fitted model.
 
     The model's state is rebuilt first, so that calling this twice gives the same answer twice.
-    `mask_seen` leaves out of each ranking the other targets that the source has met.
+    `mask_seen` leaves out of each ranking the other targets that the source has met. `progress`
+    counts events replayed and ranked.
     """
     rule = Update.parse(update)
     started = time.perf_counter()

@@ -9,6 +9,7 @@ import gzip
 import io
 import re
 import zlib
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +39,10 @@ class _Layout:
 
 
 def read_delimited(
-    path: Path, columns: Columns, *, header: bool | None, notify: Notify
+    raw: bytes, path: Path, columns: Columns, *, header: bool | None, notify: Notify
 ) -> tuple[Table, ChosenColumns]:
-    """The chosen columns of a text file. `header=None` looks whether there is one."""
-    content = _content(path)
+    """The chosen columns of a text file's bytes. `header=None` looks whether there is one."""
+    content = _plain(raw, path)
     layout = _look_at(content, path, header)
     if layout.delimiter == " ":
         content = _with_single_blanks(content)
@@ -51,7 +52,7 @@ def read_delimited(
     frame = _parse(content, layout, chosen, path)
     table = Table(frame=frame, origin=path.name, skipped_lines=layout.skipped_lines)
     if frame.to_series(-1).null_count():
-        _refuse_wrong_width(content, layout, path)
+        deque(_checked_rows(content, layout, path), maxlen=0)  # for its refusals
         table = _without_blank_lines(table)
     if not len(table.frame):
         raise InputError(f"{path.name}: a header but no rows; the log is empty")
@@ -59,14 +60,15 @@ def read_delimited(
     return table, chosen
 
 
-def _content(path: Path) -> bytes:
-    content = path.read_bytes()
+def _plain(content: bytes, path: Path) -> bytes:
     if content.startswith(_GZIP_MAGIC):
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path.name}: damaged gzip file ({error}); fetch it again") from None
     content = content.removeprefix(_BYTE_ORDER_MARK)
+    if b"\n" not in content:
+        content = content.replace(b"\r", b"\n")  # lines as old Macs end them
     if not content or content.isspace():
         raise InputError(f"{path.name}: the file is empty")
     if b"\x00" in content:
@@ -84,7 +86,7 @@ def _look_at(content: bytes, path: Path, header: bool | None) -> _Layout:
         comments += 1
         first = _text(lines.readline(), path, comments)
     delimiter = _delimiter(first)
-    fields = _fields(first, delimiter)
+    fields = _fields(first, delimiter, path, comments)
     has_header = header
     if has_header is None:
         has_header = not any(_NUMBER_OR_DATE.match(field) for field in fields)
@@ -92,7 +94,8 @@ def _look_at(content: bytes, path: Path, header: bool | None) -> _Layout:
     if has_header:
         names = _distinct([field.strip() for field in fields])
     if names[: len(_JODIE_HEADER)] == _JODIE_HEADER:
-        width = len(_fields(_text(lines.readline(), path, comments + 1), delimiter))
+        second = _text(lines.readline(), path, comments + 1)
+        width = len(_fields(second, delimiter, path, comments + 1))
         num_features = max(0, width - len(_JODIE_HEADER))
         names = _JODIE_HEADER + [f"feature_{n}" for n in range(num_features)]
     return _Layout(names, delimiter, has_header, comments + has_header)
@@ -111,10 +114,24 @@ def _delimiter(line: str) -> str:
     return next((mark for mark in "\t,;" if mark in line), " ")
 
 
-def _fields(line: str, delimiter: str) -> list[str]:
+def _fields(line: str, delimiter: str, path: Path, lines_before: int) -> list[str]:
     if delimiter == " ":
         return line.split()
-    return next(csv.reader([line], delimiter=delimiter), [])
+    return next(_csv_rows(iter([line]), delimiter, path, lines_before), [])
+
+
+def _csv_rows(
+    lines: Iterator[str], delimiter: str, path: Path, lines_before: int
+) -> Iterator[list[str]]:
+    """Rows as Python reads them: slowly, and refusing what can be read in two ways."""
+    rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise InputError(
+            f"{path.name}, line {lines_before + rows.line_num}: a quote or a line break out of "
+            f"place ({error}); quote the whole field and double the quotes in it"
+        ) from None
 
 
 def _with_single_blanks(content: bytes) -> bytes:
@@ -138,12 +155,18 @@ def _parse(content: bytes, layout: _Layout, chosen: ChosenColumns, path: Path) -
     # The last column is read too: it is the one that a short row lacks.
     wanted = list(dict.fromkeys([*chosen.all(), layout.names[-1]]))
     wanted.sort(key=layout.names.index)
+    has_quotes = b'"' in content
+    if has_quotes and not _is_regularly_quoted(content, layout.delimiter):
+        return _parse_slowly(content, layout, wanted, path).cast(
+            {name: schema[name] for name in wanted}, strict=False
+        )
     try:
         return (
             pl.scan_csv(
                 content,
                 has_header=False,
                 separator=layout.delimiter,
+                quote_char='"' if has_quotes else None,
                 schema=schema,
                 skip_lines=layout.skipped_lines,
                 ignore_errors=bool(features),
@@ -155,28 +178,48 @@ def _parse(content: bytes, layout: _Layout, chosen: ChosenColumns, path: Path) -
     except pl.exceptions.NoDataError:
         return pl.DataFrame(schema={name: schema[name] for name in wanted})
     except pl.exceptions.PolarsError as error:
-        _refuse_wrong_width(content, layout, path)
+        deque(_checked_rows(content, layout, path), maxlen=0)  # for its refusals
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path.name}: cannot be read as text columns ({reason})") from None
 
 
-def _rows(content: bytes, layout: _Layout, path: Path) -> Iterator[list[str]]:
-    """Rows as Python reads them: slow, used only to say what is wrong."""
+def _is_regularly_quoted(content: bytes, delimiter: str) -> bool:
+    """Whether quotes stand only around whole fields, and doubled inside those.
+
+    Elsewhere (a record called 12" single) the fast reader may join rows without a word.
+    """
+    mark = re.escape(delimiter.encode())
+    field = rb'(?:^|(?<=[\n%b]))"[^"]*+(?:""[^"]*+)*+"(?=\r?\n|%b|\r?$)' % (mark, mark)
+    # Possessive throughout: one pass, nothing kept to come back to.
+    return re.fullmatch(rb'(?:[^"]*+%b)*+[^"]*+' % field, content) is not None
+
+
+def _parse_slowly(content: bytes, layout: _Layout, wanted: list[str], path: Path) -> pl.DataFrame:
+    places = [layout.names.index(name) for name in wanted]
+    columns: list[list[str | None]] = [[] for _ in wanted]
+    for fields in _checked_rows(content, layout, path):
+        for column, place in zip(columns, places, strict=True):
+            column.append(fields[place] if fields else None)
+    return pl.DataFrame(
+        dict(zip(wanted, columns, strict=True)), schema=dict.fromkeys(wanted, pl.String)
+    )
+
+
+def _checked_rows(content: bytes, layout: _Layout, path: Path) -> Iterator[list[str]]:
+    """Fields of every row, none for a blank line; a row of another width is refused."""
     lines = (_text(line, path, n) for n, line in enumerate(io.BytesIO(content)))
     for _ in range(layout.skipped_lines):
         next(lines, "")
-    yield from csv.reader(lines, delimiter=layout.delimiter)
-
-
-def _refuse_wrong_width(content: bytes, layout: _Layout, path: Path) -> None:
     width = len(layout.names)
-    for row, fields in enumerate(_rows(content, layout, path)):
+    rows = _csv_rows(lines, layout.delimiter, path, layout.skipped_lines)
+    for row, fields in enumerate(rows):
         if fields and len(fields) != width:
             raise InputError(
                 f"{path.name}, row {row + 1} (line {row + 1 + layout.skipped_lines}): "
                 f"{len(fields)} fields where {width} are expected; "
                 "correct the row, or quote fields that contain the delimiter"
             )
+        yield fields
 
 
 def _without_blank_lines(table: Table) -> Table:

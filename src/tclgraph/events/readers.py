@@ -42,9 +42,11 @@ def read_file(
     columns = columns or Columns()
     try:
         with path.open("rb") as file:
-            is_parquet = file.read(4) == _PARQUET_MAGIC
-        if not is_parquet:
-            table, chosen = read_delimited(path, columns, header=header, notify=notify)
+            start = file.read(len(_PARQUET_MAGIC))
+            # Text is read from the one opening, so that it may come through a pipe.
+            text = None if start == _PARQUET_MAGIC else start + file.read()
+        if text is not None:
+            table, chosen = read_delimited(text, path, columns, header=header, notify=notify)
             return _to_stream(table, chosen, graph, time_unit, notify)
         table, chosen, written_graph = _read_parquet(path, columns, notify)
         return _to_stream(table, chosen, graph or written_graph, time_unit, notify)
