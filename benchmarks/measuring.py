@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tclgraph import __version__
-from tclgraph.cli.machine import machine
+from tclgraph.environment import environment
 
 RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
 
@@ -39,7 +39,7 @@ def measured(job: Callable[[], Any]) -> dict[str, float]:
 
 def write_result(name: str, found: dict[str, Any]) -> None:
     RESULTS.mkdir(parents=True, exist_ok=True)
-    told = {"command": "scripts/bench", "version": __version__, "machine": machine(), **found}
+    told = {"command": "scripts/bench", "version": __version__, "machine": environment(), **found}
     text = json.dumps(told, indent=2) + "\n"
     (RESULTS / f"{name}.json").write_text(text)
     print(text)

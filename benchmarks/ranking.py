@@ -11,11 +11,11 @@ import time
 import numpy as np
 
 from benchmarks.measuring import write_result
+from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.evaluation.ranking import rank
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tclgraph.models import registry
 from tclgraph.models.interface import Model
 
 STREAM = SyntheticConfig(events=100_000, sources=2_000, targets=1_000, graph="one-mode")
@@ -51,10 +51,10 @@ def seconds_to_run(*command: str) -> float:
 def main() -> None:
     split = synthesize(STREAM).split(0.7, 0.15)
     found = {}
-    for name in registry.floors("one-mode"):
-        model = registry.build(name).fit(split)
+    for floor in floors_for("one-mode"):
+        model = floor().fit(split)
         block, single = block_rate(model, split), single_rate(model, split)
-        found[name] = {
+        found[floor.name] = {
             "events_per_second": round(block),
             "one_at_a_time": round(single),
             "times_faster": round(block / single, 1),

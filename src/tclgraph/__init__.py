@@ -22,6 +22,7 @@ _WHERE = {
     "Report": "tclgraph.evaluation.report",
     "Split": "tclgraph.events.split",
     "SyntheticConfig": "tclgraph.events.synthetic",
+    "TCL": "tclgraph.models.tcl.model",
     "build": "tclgraph.models.registry",
     "describe": "tclgraph.events.statistics",
     "evaluate": "tclgraph.evaluation.protocol",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tclgraph.models.interface import Model as Model
     from tclgraph.models.registry import build as build
     from tclgraph.models.registry import load_model as load_model
+    from tclgraph.models.tcl.model import TCL as TCL
 
 
 def __getattr__(name: str) -> Any:

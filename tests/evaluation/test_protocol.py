@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.evaluation import protocol
+from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
@@ -110,8 +111,8 @@ def test_the_size_of_blocks_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, update: str, graph: str
 ) -> None:
     split = synthesize(SyntheticConfig(events=600, graph=graph)).split(0.5, 0.25)  # type: ignore[arg-type]
-    for name in registry.floors(split.events.graph):
-        model = registry.build(name).fit(split)
+    for floor in floors_for(split.events.graph):
+        model = floor().fit(split)
         found = []
         for size in (1, 64, 10_000):
             monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", size)

@@ -12,19 +12,6 @@ def test_every_name_leads_to_a_model_of_that_name() -> None:
         assert registry.build(name).name == name
 
 
-def test_the_floors_are_these() -> None:
-    assert registry.floors("one-mode") == (
-        "popularity",
-        "global-recency",
-        "own-recency",
-        "own-frequency",
-        "last-contact",
-        "edgebank",
-        "edgebank-window",
-    )
-    assert "last-contact" not in registry.floors("bipartite")
-
-
 def test_an_unknown_model_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match='did you mean "own-recency"'):
         registry.build("own-recencey")

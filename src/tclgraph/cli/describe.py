@@ -18,8 +18,8 @@ def describe(
     """Count a log: the row of the paper's Table 1, and the sizes of the split's parts."""
     from tclgraph import __version__
     from tclgraph.cli.log import file_name, open_split
-    from tclgraph.cli.machine import machine
     from tclgraph.cli.terminal import new_table, print_json, print_table, round_half_up
+    from tclgraph.environment import environment
     from tclgraph.events import statistics
 
     parts = open_split(log, log_options)
@@ -36,7 +36,7 @@ def describe(
             "graph": parts.events.graph,
             "split": str(parts),
             "version": __version__,
-            "machine": machine(),
+            "machine": environment(),
         }
         print_json({**told, **figures, "parts": parts.sizes})
         return

@@ -1,6 +1,7 @@
 """`tclgraph evaluate`: rank every test event with a model."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -10,14 +11,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tclgraph.evaluation.report import Report
+    from tclgraph.models.interface import Model
 
 _SHOWN = ("MR", "MRR", "Hit@1", "Hit@10", "NDCG@10")
 
 
 @options.with_log_options
 def evaluate(
-    model: Annotated[str, typer.Option(help="A model's name, or `floors` for all the floors.")],
-    data: Annotated[str, typer.Option(help="A catalogue name or a file.")],
+    run: Annotated[
+        Optional[Path], typer.Argument(help="Folder of a run; else give --model and --data.")
+    ] = None,
+    model: Annotated[
+        Optional[str], typer.Option(help="A model's name, or `floors` for all the floors.")
+    ] = None,
+    data: Annotated[Optional[str], typer.Option(help="A catalogue name or a file.")] = None,
     update: Annotated[
         str, typer.Option(help="streaming, every=N, frozen (after train) or frozen=valid.")
     ] = "streaming",
@@ -32,31 +39,40 @@ def evaluate(
     """Rank all targets for every test event: MR, MRR, Hit@k, NDCG, for repeats and new pairs."""
     from tclgraph import __version__
     from tclgraph.cli.log import file_name, open_split
-    from tclgraph.cli.machine import machine
+    from tclgraph.cli.runs import recall_log
     from tclgraph.cli.terminal import print_json, print_table, progress
+    from tclgraph.environment import environment
+    from tclgraph.errors import InputError
     from tclgraph.evaluation import protocol
+    from tclgraph.evaluation.floors import floors_for
     from tclgraph.evaluation.update import Update
     from tclgraph.models import registry
 
     # What can be refused without reading the log is refused before it.
     Update.parse(update)
-    if model != "floors":
+    if run is not None:
+        if model or data:
+            raise InputError("a run knows its model and its log; leave out --model and --data")
+        fitted = registry.load_model(run)
+        data, log_options = recall_log(run)
+    elif model is None or data is None:
+        raise InputError("give the folder of a run, or --model and --data")
+    elif model != "floors":
         registry.build(model)
     parts = open_split(data, log_options)
-    names = registry.floors(parts.events.graph) if model == "floors" else (model,)
-    reports = []
-    for name in names:
-        with progress(name) as show:
-            reports.append(
-                protocol.evaluate(
-                    registry.build(name).fit(parts),
-                    parts,
-                    update=update,
-                    mask_seen=mask_seen,
-                    seed=seed,
-                    progress=show,
-                )
+
+    def report_on(fitted: "Model") -> "Report":
+        with progress(fitted.name) as show:
+            return protocol.evaluate(
+                fitted, parts, update=update, mask_seen=mask_seen, seed=seed, progress=show
             )
+
+    if run is not None:
+        reports = [report_on(fitted)]
+    elif model == "floors":
+        reports = [report_on(one().fit(parts)) for one in floors_for(parts.events.graph)]
+    else:
+        reports = [report_on(registry.build(str(model)).fit(parts))]
     if not as_json:
         if model == "floors":
             print_table(_title(data, reports[0]), _comparison(reports))
@@ -64,11 +80,11 @@ def evaluate(
             print(f"{data}: {reports[0]}")
         return
     told = {
-        "data": data,
+        "data": data if run is None else Path(data).name,
         "file": file_name(data),
         "parts": parts.sizes,
         "version": __version__,
-        "machine": machine(),
+        "machine": environment(),
     }
     if model == "floors":
         print_json({"model": model, **told, "floors": [report.to_json() for report in reports]})

@@ -7,7 +7,10 @@ import typer
 
 from tclgraph.cli.datasets import datasets
 from tclgraph.cli.describe import describe
+from tclgraph.cli.embed import embed
 from tclgraph.cli.evaluate import evaluate
+from tclgraph.cli.recommend import recommend
+from tclgraph.cli.train import train
 from tclgraph.errors import InputError
 
 app = typer.Typer(
@@ -19,7 +22,10 @@ app = typer.Typer(
 )
 app.command()(datasets)
 app.command()(describe)
+app.command()(train)
 app.command()(evaluate)
+app.command()(recommend)
+app.command()(embed)
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
+from tclgraph.evaluation.floors import Floor, floors_for
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
@@ -36,14 +37,24 @@ def evaluate(
     update: str = "streaming",
     mask_seen: bool = False,
     seed: int = 0,
+    beside_floors: bool = True,
     progress: Progress | None = None,
 ) -> Report:
     """Rank every event of a part with a fitted model.
 
     The model's state is rebuilt first, so that calling this twice gives the same answer twice.
-    `mask_seen` leaves out of each ranking the other targets that the source has met. `progress`
+    `mask_seen` leaves out of each ranking the other targets that the source has met. The report
+    has the floors beside the model, unless it is one itself or `beside_floors` is off. `progress`
     counts events replayed and ranked.
     """
+    floors: tuple[Report, ...] = ()
+    if beside_floors and not isinstance(model, Floor):
+        floors = tuple(
+            evaluate(
+                floor().fit(split), split, part=part, update=update, mask_seen=mask_seen, seed=seed
+            )
+            for floor in floors_for(split.events.graph)
+        )
     rule = Update.parse(update)
     started = time.perf_counter()
     start, stop = {
@@ -96,6 +107,7 @@ def evaluate(
         tie_spread=float(np.mean(ranks.pessimistic - ranks.optimistic)),
         nan_events=int(ranks.is_nan.sum()),
         seconds=time.perf_counter() - started,
+        floors=floors,
     )
 
 

@@ -1,5 +1,6 @@
 """What an evaluation found, together with the rules it was found under."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -41,6 +42,8 @@ class Report:
     nan_events: int
     seconds: float
     """Ranking, with the replay of history before it."""
+    floors: "tuple[Report, ...]" = ()
+    """The same evaluation of every floor, beside a learned model."""
 
     def __getitem__(self, metric: str) -> float:
         """A metric over all events: report["MR"]."""
@@ -69,6 +72,7 @@ class Report:
             "nan_events": self.nan_events,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
+            **({"floors": [floor.to_json() for floor in self.floors]} if self.floors else {}),
         }
 
     def __str__(self) -> str:
@@ -91,6 +95,12 @@ class Report:
             f"ties move MR by {self.tie_spread:.2f} | NaN in {self.nan_events:,} events | "
             f"{self.seconds:.1f} s",
         ]
+        if self.floors:
+            lines += ["", _floor_row("", METRIC_NAMES)]
+            lines += [
+                _floor_row(one.model, [f"{one[name]:.{decimals(name)}f}" for name in METRIC_NAMES])
+                for one in (self, *self.floors)
+            ]
         return "\n".join(lines)
 
 
@@ -105,3 +115,7 @@ def _cell(group: GroupReport, metric: str) -> str:
     digits = decimals(metric)
     low, high = group.intervals[metric]
     return f"{group.metrics[metric]:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+
+
+def _floor_row(name: str, cells: Iterable[str]) -> str:
+    return f"{name:<16}" + "".join(f"{cell:>10}" for cell in cells)

@@ -57,6 +57,15 @@ def to_seconds(column: pl.Series, unit: TimeUnit, place: Place, notify: Notify) 
     return _from_numbers(numbers, column, unit, place, notify)
 
 
+def parse_time(text: str) -> float:
+    """One time that a person wrote: seconds, or a date.
+
+    >>> parse_time("1970-01-02T00:00Z"), parse_time("17.5")
+    (86400.0, 17.5)
+    """
+    return float(to_seconds(pl.Series([text]), "s", lambda _: f"time {text!r}", lambda _: None)[0])
+
+
 def _refuse_empty(column: pl.Series, place: Place) -> None:
     if column.null_count():
         row = int(column.is_null().arg_max() or 0)

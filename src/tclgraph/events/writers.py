@@ -19,13 +19,21 @@ def write_file(stream: EventStream, path: str | Path) -> None:
     path = Path(path)
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"cannot write {path.name}: the name must end in .parquet or .csv")
+    if path.suffix == ".parquet":
+        write_parquet(_frame(stream), path, metadata={GRAPH_METADATA: stream.graph})
+        return
+    with replacing(path) as temporary:
+        _frame(stream).write_csv(temporary)
+
+
+def write_parquet(
+    frame: pl.DataFrame, path: Path, *, metadata: dict[str, str] | None = None
+) -> None:
+    """Write a table, whole or not at all."""
     with replacing(path) as temporary:
         try:
-            if path.suffix == ".csv":
-                _frame(stream).write_csv(temporary)
-            else:
-                _frame(stream).write_parquet(temporary, metadata={GRAPH_METADATA: stream.graph})
-        except pl.exceptions.ComputeError as error:  # a full disk, when it is Parquet
+            frame.write_parquet(temporary, metadata=metadata)
+        except pl.exceptions.ComputeError as error:  # a full disk
             raise OSError(str(error)) from None
 
 

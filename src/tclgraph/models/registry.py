@@ -7,30 +7,23 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from tclgraph.errors import InputError, did_you_mean
-from tclgraph.events.stream import Graph
 from tclgraph.models.interface import Model
 
-_FLOORS = {
-    "popularity": "tclgraph.baselines.floors:Popularity",
-    "global-recency": "tclgraph.baselines.floors:GlobalRecency",
-    "own-recency": "tclgraph.baselines.floors:OwnRecency",
-    "own-frequency": "tclgraph.baselines.floors:OwnFrequency",
-    "last-contact": "tclgraph.baselines.floors:LastContact",
-    "edgebank": "tclgraph.baselines.floors:EdgeBank",
-    "edgebank-window": "tclgraph.baselines.floors:EdgeBankWindow",
+_WHERE = {
+    "popularity": "tclgraph.evaluation.floors:Popularity",
+    "global-recency": "tclgraph.evaluation.floors:GlobalRecency",
+    "own-recency": "tclgraph.evaluation.floors:OwnRecency",
+    "own-frequency": "tclgraph.evaluation.floors:OwnFrequency",
+    "last-contact": "tclgraph.evaluation.floors:LastContact",
+    "edgebank": "tclgraph.evaluation.floors:EdgeBank",
+    "edgebank-window": "tclgraph.evaluation.floors:EdgeBankWindow",
+    "tcl": "tclgraph.models.tcl.model:TCL",
 }
-_WHERE = {**_FLOORS}
-_ONE_MODE_ONLY = frozenset({"last-contact"})
 
 
 def names() -> tuple[str, ...]:
     """All models there are."""
     return tuple(_WHERE)
-
-
-def floors(graph: Graph) -> tuple[str, ...]:
-    """The rules that any learned model must beat on this kind of graph."""
-    return tuple(name for name in _FLOORS if graph == "one-mode" or name not in _ONE_MODE_ONLY)
 
 
 def _class_of(name: str) -> type[Model]:

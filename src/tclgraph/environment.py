@@ -2,16 +2,20 @@
 
 import os
 import platform
+from importlib.metadata import version
 from pathlib import Path
 
+_LIBRARIES = ("torch", "numba", "numpy")
 
-def machine() -> dict[str, str | int]:
+
+def environment() -> dict[str, str | int]:
     """Processor, cores and versions; nothing that names the host."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
         "python": platform.python_version(),
+        **{library: version(library) for library in _LIBRARIES},
     }
 
 

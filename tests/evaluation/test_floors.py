@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tclgraph.errors import InputError
+from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, Graph
@@ -56,7 +57,7 @@ def places(values: Sequence[Any]) -> list[int]:
     return [order[value] for value in values]
 
 
-@pytest.mark.parametrize("name", registry.floors("one-mode"))
+@pytest.mark.parametrize("name", [floor.name for floor in floors_for("one-mode")])
 @given(st.data())
 def test_scores_order_candidates_as_described(name: str, data: st.DataObject) -> None:
     graph: Graph | None = "one-mode" if name == "last-contact" else None
@@ -127,3 +128,16 @@ def test_wikipedia() -> None:
     assert round(found["MR"], 1) == 57.2
     assert round(found["MRR"], 3) == 0.702
     assert round(found["Hit@10"], 1) == 81.6
+
+
+def test_the_floors_are_these() -> None:
+    assert [floor.name for floor in floors_for("one-mode")] == [
+        "popularity",
+        "global-recency",
+        "own-recency",
+        "own-frequency",
+        "last-contact",
+        "edgebank",
+        "edgebank-window",
+    ]
+    assert "last-contact" not in [floor.name for floor in floors_for("bipartite")]

@@ -1,4 +1,6 @@
-"""Rules without a parameter to learn. A learned model that does not beat them is not worth running.
+"""Rules without a parameter to learn, shown beside every learned model.
+
+One that does not beat them is not worth running.
 
 Each is a ranking in two steps: first by what source and candidate have had with each other (the
 *pair key*), then by what the candidate has been doing (the *target key*):
@@ -30,7 +32,7 @@ from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
 from tclgraph.events.pair_history import Meetings, PairHistory
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream
+from tclgraph.events.stream import EventStream, Graph
 from tclgraph.events.writers import replacing
 from tclgraph.models.interface import Model
 
@@ -225,3 +227,19 @@ class EdgeBank(Floor):
 class EdgeBankWindow(Floor):
     name = "edgebank-window"
     rule = Rule(pair="met in window")
+
+
+_ALL = (
+    Popularity,
+    GlobalRecency,
+    OwnRecency,
+    OwnFrequency,
+    LastContact,
+    EdgeBank,
+    EdgeBankWindow,
+)
+
+
+def floors_for(graph: Graph) -> tuple[type[Floor], ...]:
+    """The rules that any learned model must beat on this kind of graph."""
+    return tuple(one for one in _ALL if graph == "one-mode" or not one.rule.is_two_way)

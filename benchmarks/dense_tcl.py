@@ -1,0 +1,110 @@
+"""TCL as a good engineer would write it first: every sub-graph padded, everything dense.
+
+Each of a batch's sources, targets and negatives gets its two sub-graphs in 2^k - 1 slots, laid out
+as a binary heap (the children of slot i are 2i + 1 and 2i + 2), with masks for what is missing and
+for what each slot may attend to. It uses the product's parameters and gives the product's loss.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.layers.transformer import TransformerLayer
+from tclgraph.models.tcl.network import TCLNetwork
+from tclgraph.objectives.contrastive import contrastive_loss
+
+
+class DenseTCL:
+    """The forward pass and loss over padded sub-graphs."""
+
+    def __init__(self, network: TCLNetwork, graph: DependencyGraph) -> None:
+        self.network = network
+        self.levels = network.config.levels
+        self.node = torch.tensor(graph.node)
+        self.previous = torch.tensor(graph.previous)
+        self.interval = torch.tensor(graph.interval)
+        slots = 2**self.levels - 1
+        self.depth = torch.tensor([(slot + 1).bit_length() - 1 for slot in range(slots)])
+        below = torch.eye(slots, dtype=torch.bool)
+        for slot in reversed(range(slots // 2)):
+            below[slot] |= below[2 * slot + 1] | below[2 * slot + 2]
+        self.below = below
+
+    def loss(self, instance_BC: Tensor, *, dropout: float) -> Tensor:
+        """Of events whose source, target and negatives were last seen as these instances.
+
+        A negative instance -1 - n stands for node n without a past.
+        """
+        is_known = instance_BC >= 0
+        absent = torch.full_like(instance_BC, -1 - self.network.absent)
+        partner_BC = torch.where(is_known, instance_BC ^ 1, absent)
+        pairs = torch.stack([instance_BC, partner_BC], dim=-1)
+        state = self._encode(pairs.flatten(0, 1), dropout)
+        vector_BCD = self.network.projection(state[:, 0], state[:, 1]).view(*instance_BC.shape, -1)
+        match_BC = self.network.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
+        similarity_BC = functional.softplus(match_BC)
+        return contrastive_loss(similarity_BC[:, 0], similarity_BC[:, 1:])
+
+    def _encode(self, roots_P2: Tensor, dropout: float) -> Tensor:
+        """States of both roots of every pair, [P, 2, D]."""
+        instance, is_there = self._trees(roots_P2.flatten())
+        hidden = functional.dropout(self._embed(instance), dropout)
+        # Slots of the same instance are one: only the first counts, and it stands for all.
+        same = (instance[:, :, None] == instance[:, None, :]) & is_there[:, None, :]
+        is_first = is_there & (same.int().argmax(dim=2) == torch.arange(same.shape[1]))
+        reaches = (self.below.float() @ same.float()) > 0
+        may_attend = reaches & is_first[:, None, :]
+        may_attend |= torch.eye(same.shape[1], dtype=torch.bool)  # no row without a key
+        layer = self.network.graph_layers[0]
+        assert isinstance(layer, TransformerLayer)
+        hidden = _transformer(layer, hidden, hidden, may_attend)
+        other = hidden.view(-1, 2, *hidden.shape[1:]).flip(1).flatten(0, 1)
+        others_first = is_first.view(-1, 2, is_first.shape[1]).flip(1).flatten(0, 1)
+        cross = self.network.cross_layers[0]
+        assert isinstance(cross, TransformerLayer)
+        hidden = _transformer(cross, hidden, other, others_first[:, None, :])
+        return hidden[:, 0].view(*roots_P2.shape, -1)
+
+    def _trees(self, roots_S: Tensor) -> tuple[Tensor, Tensor]:
+        """Instances by slot, and which slots there are; what is missing is anything."""
+        levels = [roots_S[:, None]]
+        there = [torch.ones_like(levels[0], dtype=torch.bool)]
+        for _ in range(self.levels - 1):
+            is_real = there[-1] & (levels[-1] >= 0)
+            event = torch.where(is_real, self.previous[levels[-1].clamp_min(0)], -1)
+            children = torch.stack([2 * event, 2 * event + 1], dim=-1).flatten(1)
+            there.append((event >= 0).repeat_interleave(2, dim=1))
+            levels.append(children)
+        is_there = torch.cat(there, dim=1)
+        # A number of its own for every missing slot, so that it equals no other.
+        missing = -(2**40) - torch.arange(is_there.shape[1])
+        return torch.where(is_there, torch.cat(levels, dim=1), missing), is_there
+
+    def _embed(self, instance: Tensor) -> Tensor:
+        network = self.network
+        is_real = instance >= 0
+        known = instance.clamp_min(0)
+        node = torch.where(is_real, self.node[known], (-1 - instance).clamp_max(network.absent))
+        seconds = torch.where(is_real, self.interval[known], 0.0)
+        scaled = (seconds / network.interval_scale).to(network.node.weight.dtype)
+        embedded: Tensor = network.node(node) + network.depth(self.depth)
+        embedded += network.interval(scaled[..., None])
+        return embedded
+
+
+def _transformer(
+    layer: TransformerLayer, hidden: Tensor, other: Tensor, may_attend: Tensor
+) -> Tensor:
+    def by_head(one: Tensor) -> Tensor:  # head h owns the columns h, h + H, h + 2H, …
+        return one.view(*one.shape[:2], -1, layer.num_heads).permute(0, 3, 1, 2)
+
+    query = layer.query(hidden)
+    key, value = (by_head(one) for one in layer.key_value(other).chunk(2, dim=-1))
+    score = by_head(query) @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
+    share = score.masked_fill(~may_attend[:, None], -torch.inf).softmax(dim=-1)
+    attended = (share @ value).permute(0, 2, 3, 1).flatten(2)
+    attended = layer.attention_norm(layer.output(attended) + query)
+    expanded = torch.relu(layer.expand(attended))
+    normed: Tensor = layer.output_norm(layer.contract(expanded) + attended)
+    return normed

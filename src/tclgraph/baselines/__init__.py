@@ -1,1 +1,0 @@
-"""Methods to compare with: the floors that any learned model must beat."""

@@ -1,0 +1,28 @@
+"""`tclgraph embed`: every node's vector, for whatever else they are good for."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    out: Annotated[Path, typer.Option(help="File to write, ending in .parquet.")],
+    at: Annotated[
+        Optional[str],
+        typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
+    ] = None,
+) -> None:
+    """Write the predictive vector of every node: columns side, key and vector."""
+    from tclgraph.cli.runs import load_run
+    from tclgraph.errors import InputError
+    from tclgraph.events.times import parse_time
+    from tclgraph.events.writers import write_parquet
+
+    if out.suffix != ".parquet":
+        raise InputError(f"cannot write {out.name}: the name must end in .parquet")
+    model = load_run(run)
+    frame = model.embeddings(at=None if at is None else parse_time(at))
+    write_parquet(frame, out)
+    print(f"{out}: {len(frame):,} vectors of width {model.config.width}")

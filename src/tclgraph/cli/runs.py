@@ -1,0 +1,47 @@
+"""What the verbs that work on a run folder share: which log it was trained on, and loading it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tclgraph.cli.options import LogOptions
+from tclgraph.errors import InputError
+
+if TYPE_CHECKING:
+    from tclgraph.models.tcl.model import TCL
+
+_LOG_FILE = "log.json"
+
+
+def remember_log(run: Path, log: str, options: LogOptions) -> None:
+    """Keep in the run folder how to read its log again, from wherever."""
+    from tclgraph.training.run_folder import RunFolder
+
+    path = Path(log)
+    found = {"log": str(path.resolve()) if path.exists() else log, "options": asdict(options)}
+    RunFolder(run).write(_LOG_FILE, json.dumps(found, indent=2))
+
+
+def recall_log(run: Path) -> tuple[str, LogOptions]:
+    """The log of a run, and how it was read and split."""
+    try:
+        found = json.loads((run / _LOG_FILE).read_text())
+        return found["log"], LogOptions(**found["options"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{run} is not the folder of a run ({error}); give one that `tclgraph train` made"
+        ) from None
+
+
+def load_run(run: Path) -> TCL:
+    """The best model of a run so far."""
+    from tclgraph.models.registry import load_model
+    from tclgraph.models.tcl.model import TCL
+
+    model = load_model(run)
+    if not isinstance(model, TCL):
+        raise InputError(f"{run} holds {model.name}, which has no embeddings; train tcl")
+    return model

@@ -1,0 +1,90 @@
+"""`tclgraph train`: learn from a log, and leave a run folder."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from tclgraph.cli import options
+
+
+@options.with_log_options
+def train(
+    log: Annotated[
+        Optional[str],
+        typer.Argument(help="A catalogue name or a file; with --resume, the run knows it."),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="paper (to the letter) or fast (shared negatives).")
+    ] = "paper",
+    set_: Annotated[
+        Optional[list[str]],
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, like width=32; repeatable."),
+    ] = None,
+    run: Annotated[
+        Optional[Path], typer.Option(help="Folder of the run; default: runs/tcl-LOG.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the folder.")
+    ] = False,
+    as_json: options.Json = False,
+    *,
+    log_options: options.LogOptions,
+) -> None:
+    """Train TCL on a log and keep the epoch that does best on the validation part."""
+    from tclgraph.cli.log import open_split
+    from tclgraph.cli.runs import recall_log, remember_log
+    from tclgraph.cli.terminal import print_json
+    from tclgraph.errors import InputError
+    from tclgraph.models.tcl.model import TCL
+    from tclgraph.training.loop import best_epoch
+    from tclgraph.training.progress import watching
+    from tclgraph.training.run_folder import RunFolder
+
+    settings = dict(_setting(one) for one in set_ or ())
+    if run is None:
+        if log is None:
+            raise InputError("give a log to train on, or a --run to --resume")
+        run = Path("runs") / f"tcl-{Path(log).name.split('.')[0]}"
+    folder = RunFolder(run)
+    known = folder.read_config() if resume else None
+    if known is not None:
+        # What was said then need not be said again, and what is said now must be the same.
+        log, log_options = recall_log(run)
+        model = TCL(**{**known["settings"], **settings})
+    else:
+        if log is None:
+            raise InputError(f"{run} holds no run to resume; give a log to begin one")
+        model = TCL(preset, **settings)
+    if not resume:
+        folder.refuse_another()
+    split = open_split(log, log_options)
+    remember_log(run, log, log_options)
+    try:
+        with watching(always=True) as watch:
+            model.fit(split, run=run, resume=resume, watch=watch)
+    except KeyboardInterrupt:
+        print(f"stopped; continue with: tclgraph train --run {run} --resume", file=sys.stderr)
+        raise typer.Exit(130) from None
+    # From here on the model is for use, so it knows the whole log.
+    model.observe(split.valid)
+    model.observe(split.test)
+    model.save(run)
+    history = folder.read_metrics()
+    best = history[best_epoch(history, model.config.choose_by) - 1]
+    if as_json:
+        print_json({"run": str(run), **best})
+        return
+    figures = "  ".join(f"{name} {figure:.4g}" for name, figure in best["valid"].items())
+    print(f"{run}: best after epoch {best['epoch']}, valid {figures}")
+    print(f"next: tclgraph evaluate {run}")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    from tclgraph.errors import InputError
+
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"cannot read the setting {text!r}; write --set NAME=VALUE")
+    return name.strip(), value.strip()

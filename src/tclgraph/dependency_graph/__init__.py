@@ -1,0 +1,1 @@
+"""Which earlier event each event leans on: the paper's temporal dependency interaction graph."""

@@ -1,0 +1,152 @@
+"""The temporal dependency interaction graph (TDIG; section "Preliminaries" of the paper).
+
+Event e makes two *instances*, 2e for its source and 2e + 1 for its target. An instance depends on
+both instances of its node's previous event, so one number per instance, that event's index, is the
+whole graph. Only appending is possible, and appending piece by piece gives exactly what building
+at once gives. "Previous" goes by the order of events: simultaneous events follow each other at an
+interval of 0. Both instances of a self-loop are the same node at the same event; each depends on
+the event before, not on the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.events.stream import EventStream, Graph
+
+NONE = -1
+"""In place of an event or instance that does not exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSpace:
+    """One numbering for all nodes: sources first, then the targets of a bipartite graph."""
+
+    graph: Graph
+    num_sources: int
+    num_targets: int
+
+    @classmethod
+    def of(cls, events: EventStream) -> NodeSpace:
+        return cls(
+            graph=events.graph, num_sources=events.num_sources, num_targets=events.num_targets
+        )
+
+    @property
+    def first_target(self) -> int:
+        """The node that target id 0 is; in a one-mode graph both sides are the same nodes."""
+        return 0 if self.graph == "one-mode" else self.num_sources
+
+    @property
+    def num_nodes(self) -> int:
+        return self.first_target + self.num_targets
+
+    @property
+    def target_nodes(self) -> IntArray:
+        return np.arange(self.first_target, self.num_nodes)
+
+    def nodes(self, events: EventStream) -> IntArray:
+        """The node of every instance."""
+        both = np.empty(2 * len(events), dtype=np.int64)
+        both[0::2] = events.source
+        both[1::2] = events.target + self.first_target
+        return both
+
+
+class DependencyGraph:
+    """Grows with every event; memory is linear in the number of events.
+
+    >>> stream = EventStream.from_columns(list("aab"), list("xyx"), [0.0, 5.0, 7.0])
+    >>> graph = DependencyGraph(NodeSpace.of(stream))
+    >>> graph.append(stream)
+    >>> graph.previous.tolist(), graph.interval.tolist()
+    ([-1, -1, 0, -1, -1, 0], [0.0, 0.0, 5.0, 0.0, 0.0, 7.0])
+    """
+
+    def __init__(self, space: NodeSpace) -> None:
+        self.space = space
+        self.last_instance: IntArray = np.full(space.num_nodes, NONE, dtype=np.int64)
+        """Each node's latest instance, or NONE. A self-loop counts as its source's."""
+        self._num_events = 0
+        # Room for more than there is, doubled when it runs out: appending stays cheap.
+        self._node = np.empty(0, dtype=np.int64)
+        self._previous = np.empty(0, dtype=np.int64)
+        self._interval = np.empty(0)
+        self._time = np.empty(0)
+
+    def __len__(self) -> int:
+        return self._num_events
+
+    @property
+    def node(self) -> IntArray:
+        """Node of every instance."""
+        return self._node[: 2 * len(self)]
+
+    @property
+    def previous(self) -> IntArray:
+        """Event on whose two instances every instance depends, or NONE."""
+        return self._previous[: 2 * len(self)]
+
+    @property
+    def interval(self) -> FloatArray:
+        """Seconds since that event (Δ in the paper); 0 where there is none."""
+        return self._interval[: 2 * len(self)]
+
+    @property
+    def time(self) -> FloatArray:
+        """Of every event."""
+        return self._time[: len(self)]
+
+    def append(self, events: EventStream) -> None:
+        """Let these events happen, after all that happened so far."""
+        self.extend(self.space.nodes(events), events.time)
+
+    def extend(self, nodes: IntArray, time: FloatArray) -> None:
+        """The same, given the node of every instance."""
+        start, stop = len(self), len(self) + len(time)
+        self._reserve(stop)
+        self._time[start:stop] = time
+        node = self._node[2 * start : 2 * stop]
+        node[:] = nodes
+        self._num_events = stop
+
+        order = np.argsort(node, kind="stable")  # node by node, each in the order of events
+        instance = order + 2 * start
+        before = np.empty_like(instance)
+        before[1:] = instance[:-1]
+        is_first = np.ones(len(order), dtype=bool)
+        is_first[1:] = node[order[1:]] != node[order[:-1]]
+        before[is_first] = self.last_instance[node[order[is_first]]]
+        # The second side of a self-loop looks past the first.
+        is_twin = np.zeros(len(order), dtype=bool)
+        is_twin[1:] = ~is_first[1:] & (instance[1:] // 2 == instance[:-1] // 2)
+        before[is_twin] = before[np.flatnonzero(is_twin) - 1]
+
+        previous = np.where(before == NONE, NONE, before // 2)
+        self._previous[instance] = previous
+        gap = self._time[instance // 2] - self._time[previous]
+        self._interval[instance] = np.where(previous == NONE, 0.0, gap)
+
+        is_last = np.append(is_first[1:], True)[: len(order)]
+        latest = np.where(is_twin, instance - 1, instance)[is_last]
+        self.last_instance[node[order[is_last]]] = latest
+
+    def _reserve(self, num_events: int) -> None:
+        if num_events <= len(self._time):
+            return
+        capacity = max(num_events, 2 * len(self._time))
+        self._node = _grown(self._node, 2 * capacity)
+        self._previous = _grown(self._previous, 2 * capacity)
+        self._interval = _grown(self._interval, 2 * capacity)
+        self._time = _grown(self._time, capacity)
+
+
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    larger = np.empty(size, dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger

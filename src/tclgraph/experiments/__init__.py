@@ -1,0 +1,1 @@
+"""Results that stand in the repository: repeated runs, their tables and their plots."""

@@ -1,0 +1,261 @@
+"""TCL as a model: it trains on windows of events, ranks all targets, and follows the stream."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+import polars as pl
+import torch
+from safetensors import safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+from torch.nn import functional
+
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.errors import InputError, did_you_mean
+from tclgraph.events.identifiers import Identifiers, Key
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream, Graph, check_graph
+from tclgraph.events.writers import replacing
+from tclgraph.models.tcl import ranking
+from tclgraph.models.tcl.config import PRESETS, TCLConfig
+from tclgraph.models.tcl.network import TCLNetwork
+from tclgraph.models.tcl.state import NodeStates
+from tclgraph.models.tcl.windows import TrainingWindows, Window
+from tclgraph.objectives.contrastive import contrastive_loss
+from tclgraph.objectives.point_process import point_process_loss
+from tclgraph.training.config import checked
+from tclgraph.training.learned import LearnedModel
+
+
+class Recommendation(NamedTuple):
+    """A target and how well it fits; scores compare within one list only."""
+
+    target: Key
+    score: float
+
+
+class TCL(LearnedModel):
+    """Transformer-based dynamic graph modelling via contrastive learning.
+
+    >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
+    >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
+    >>> model = TCL(preset="paper", epochs=1, width=16, levels=3).fit(split)
+    >>> len(model.recommend(0, top=5)), model.embed([0, 1]).shape
+    (5, (2, 16))
+    """
+
+    name = "tcl"
+    config: TCLConfig
+    network: TCLNetwork
+
+    def __init__(self, preset: str = "paper", **settings: Any) -> None:
+        if preset not in PRESETS:
+            raise InputError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
+        self.config = checked(TCLConfig, {**PRESETS[preset], **settings})
+
+    # Learning
+
+    def prepare(self, split: Split) -> int:
+        events, config = split.events, self.config
+        self._windows = TrainingWindows(split.train, config)
+        graph = self._windows.graph
+        gaps = graph.interval[graph.previous >= 0]
+        mean_gap = float(gaps.mean()) if len(gaps) else 0.0
+        spread = float(np.log1p(gaps).std()) if len(gaps) else 0.0
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(config.seed)
+            network = TCLNetwork(config, graph.space.num_nodes)
+        network.interval_scale.fill_((spread if config.intervals == "log" else mean_gap) or 1.0)
+        if config.objective == "point-process":
+            network.intensity.time_unit.fill_(mean_gap or 1.0)
+        self._take(network.to(config.device), events.graph, events.sources, events.targets)
+        return len(self._windows)
+
+    def _take(
+        self, network: TCLNetwork, graph: Graph, sources: Identifiers, targets: Identifiers
+    ) -> None:
+        self.network = network
+        self._sources, self._targets = sources, targets
+        self._space = NodeSpace(graph=graph, num_sources=len(sources), num_targets=len(targets))
+        self.forget()
+
+    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        return self.loss_of(self._windows.draw(batch, random), random)
+
+    def loss_of(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
+        """Of given events and negatives; without a generator nothing is dropped out."""
+        network = self.network
+        position = torch.from_numpy(window.position).to(network.device)
+        vector_BCD = functional.embedding(position, network(window.packed, random))
+        match_BC = network.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
+        if self.config.objective == "contrastive":
+            similarity_BC = functional.softplus(match_BC)
+            return contrastive_loss(similarity_BC[:, 0], similarity_BC[:, 1:])
+        intensity = network.intensity
+        elapsed_BC = torch.from_numpy(window.elapsed / intensity.time_unit.item()).to(match_BC)
+        since_source_BC, since_target_BC = elapsed_BC[:, :1], elapsed_BC[:, 1:]
+        line_BC = intensity.line(match_BC, since_source_BC, since_target_BC)
+        span_BC = torch.minimum(since_source_BC, since_target_BC)
+        return point_process_loss(
+            line_BC[:, 0],
+            line_BC - intensity.slope * span_BC,
+            intensity.slope,
+            span_BC,
+            self.config.survival_weight,
+        )
+
+    # Following and ranking
+
+    def forget(self) -> None:
+        self._states = NodeStates(self.network, DependencyGraph(self._space))
+
+    def observe(self, events: EventStream) -> None:
+        self._check_nodes(events)
+        self._states.graph.append(events)
+
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        return ranking.score_present(self.network, self._states, source, time)
+
+    def score_each(self, events: EventStream) -> ScoreArray:
+        self._check_nodes(events)
+        return ranking.score_each(self.network, self._states, events)
+
+    def _check_nodes(self, events: EventStream) -> None:
+        same = (events.sources is self._sources or events.sources == self._sources) and (
+            events.targets is self._targets or events.targets == self._targets
+        )
+        if not same or events.graph != self._space.graph:
+            raise InputError(
+                "these events have other nodes than those the model was fitted on "
+                f"({events.num_sources} sources and {events.num_targets} targets, fitted on "
+                f"{self._space.num_sources} and {self._space.num_targets}); "
+                "give the same log with the same split, or fit again"
+            )
+
+    # Answers in the words of the log
+
+    def recommend(
+        self, source: Key, *, top: int = 10, at: float | None = None
+    ) -> list[Recommendation]:
+        """The likeliest next targets of a source, best first.
+
+        `at` (seconds, as in the log) takes the state from the events strictly before that time;
+        without it, from all events observed so far.
+        """
+        states = self._states_at(at)
+        node = np.array([self._sources.id(source)])
+        last = states.graph.time[-1] if len(states.graph) else 0.0
+        now = np.array([last if at is None else at])
+        scores = ranking.score_present(self.network, states, node, now)[0]
+        if self.config.objective == "contrastive":
+            # What ranking leaves out, so that the figures are the paper's Sim.
+            additive = states.vectors(node)[0] @ self.network.discriminator.additive
+            scores = np.logaddexp(0.0, scores + additive.item())
+        best = np.argsort(-scores, kind="stable")[:top]
+        return [Recommendation(self._targets.key(one), float(scores[one])) for one in best.tolist()]
+
+    def embed(
+        self,
+        keys: Sequence[Key] | None = None,
+        *,
+        side: Literal["source", "target"] = "source",
+        at: float | None = None,
+    ) -> ScoreArray:
+        """Predictive vectors, one row per key (all of a side, without keys).
+
+        Scores are made of these, so they are what a search index needs. `at` is as in `recommend`.
+        """
+        identifiers = self._sources if side == "source" else self._targets
+        ids = np.arange(len(identifiers)) if keys is None else identifiers.ids(keys)
+        node = ids if side == "source" else ids + self._space.first_target
+        return self._states_at(at).vectors(node).cpu().numpy()
+
+    def embeddings(self, *, at: float | None = None) -> pl.DataFrame:
+        """All vectors as a table: side ("both" in a one-mode graph), key, vector."""
+        sides: tuple[Literal["source", "target"], ...] = ("source", "target")
+        if self._space.graph == "one-mode":
+            sides = ("source",)
+        frames = []
+        for side in sides:
+            identifiers = self._sources if side == "source" else self._targets
+            vectors = self.embed(side=side, at=at)
+            frames.append(
+                pl.DataFrame(
+                    {
+                        "side": [side if len(sides) == 2 else "both"] * len(identifiers),
+                        # One type for both sides, whichever keys they have.
+                        "key": identifiers.keys.cast(pl.String),
+                        "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])),
+                    }
+                )
+            )
+        return pl.concat(frames)
+
+    def _states_at(self, time: float | None) -> NodeStates:
+        graph = self._states.graph
+        if time is None or not len(graph) or time > graph.time[-1]:
+            return self._states
+        num_events = int(np.searchsorted(graph.time, time, side="left"))
+        past = DependencyGraph(self._space)
+        past.extend(graph.node[: 2 * num_events], graph.time[:num_events])
+        return NodeStates(self.network, past)
+
+    # Keeping
+
+    def save(self, folder: str | Path) -> None:
+        graph = self._states.graph
+        tensors = {
+            **{f"network.{name}": one for name, one in self.network.state_dict().items()},
+            **{f"state.{name}": one for name, one in self._states.to_tensors().items()},
+            "graph.node": torch.from_numpy(graph.node.copy()),
+            "graph.time": torch.from_numpy(graph.time.copy()),
+            "sources": _text(self._sources),
+            "targets": _text(self._targets),
+        }
+        metadata = {
+            "model": self.name,
+            "config": json.dumps(asdict(self.config)),
+            "graph": self._space.graph,
+        }
+        with replacing(Path(folder) / self.saved_as) as path:
+            path.write_bytes(to_bytes(tensors, metadata))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        with safe_open(Path(folder) / cls.saved_as, framework="pt") as file:
+            metadata = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        model = cls(**json.loads(metadata["config"]))
+        graph = check_graph(metadata["graph"])
+        sources = _identifiers(tensors["sources"])
+        targets = sources if graph == "one-mode" else _identifiers(tensors["targets"])
+        num_nodes = len(sources) + (0 if graph == "one-mode" else len(targets))
+        network = TCLNetwork(model.config, num_nodes)
+        network.load_state_dict(_part(tensors, "network."))
+        model._take(network.to(model.config.device), graph, sources, targets)
+        model._states.graph.extend(tensors["graph.node"].numpy(), tensors["graph.time"].numpy())
+        model._states.take_tensors(_part(tensors, "state."))
+        return model
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)
+    }
+
+
+def _text(identifiers: Identifiers) -> Tensor:
+    """Keys as the bytes of a JSON list: a safetensors file has no text."""
+    keys = json.dumps(identifiers.keys.to_list()).encode()
+    return torch.from_numpy(np.frombuffer(keys, dtype=np.uint8).copy())
+
+
+def _identifiers(text: Tensor) -> Identifiers:
+    keys = json.loads(text.numpy().tobytes())
+    is_text = bool(keys) and isinstance(keys[0], str)
+    return Identifiers(pl.Series(keys, dtype=pl.String if is_text else pl.Int64))

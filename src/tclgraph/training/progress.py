@@ -1,0 +1,75 @@
+"""What is shown while a model trains."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Where training stands, after a batch or after an epoch's validation (batch is then 0)."""
+
+    epoch: int
+    """Epochs that are over."""
+    epochs: int
+    batch: int
+    num_batches: int
+    loss: float | None
+    """Mean over the epoch so far."""
+    events_per_second: float | None
+    metric: str
+    valid: float | None
+    """After the last finished epoch."""
+    best_epoch: int | None
+    floor: tuple[str, float] | None
+    """Name and validation figure of the best floor."""
+
+    @property
+    def is_epoch_end(self) -> bool:
+        return self.batch == 0
+
+    def __str__(self) -> str:
+        words = [f"epoch {self.epoch + (not self.is_epoch_end)}/{self.epochs}"]
+        if self.loss is not None:
+            words.append(f"loss {self.loss:.4f}")
+        if self.events_per_second is not None:
+            words.append(f"{self.events_per_second:,.0f} events/s")
+        if self.valid is not None:
+            words.append(f"valid {self.metric} {self.valid:.4g}")
+        if self.floor is not None:
+            words.append(f"(floor {self.floor[0]} {self.floor[1]:.4g})")
+        return "  ".join(words)
+
+
+Watch: TypeAlias = Callable[[Moment], None]
+
+
+@contextmanager
+def watching(*, always: bool) -> Iterator[Watch | None]:
+    """A bar with time left where someone watches; else a line per epoch if `always`, on stderr."""
+    if not sys.stderr.isatty():
+        yield _print_epochs if always else None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("preparing", total=None)
+
+        def show(moment: Moment) -> None:
+            bar.update(
+                task,
+                description=str(moment),
+                completed=moment.epoch * moment.num_batches + moment.batch,
+                total=moment.epochs * moment.num_batches,
+            )
+
+        yield show
+
+
+def _print_epochs(moment: Moment) -> None:
+    if moment.is_epoch_end:
+        print(moment, file=sys.stderr, flush=True)

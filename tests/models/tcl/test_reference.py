@@ -1,0 +1,305 @@
+"""The product against the paper's equations written down slowly, in double precision.
+
+Streams have repeats, ties, self-loops and nodes that were not seen yet; every switch is drawn.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
+from tclgraph.models.tcl.model import TCL
+from tclgraph.models.tcl.windows import TrainingWindows, Window
+from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
+from tests.streams import as_split, streams
+
+# Few, as a kernel is compiled for each (heads, head width).
+SHAPES: tuple[dict[str, Any], ...] = (
+    {"width": 4, "heads": 1},
+    {"width": 8, "heads": 2},
+    {"width": 8, "heads": 4},
+    {"width": 6, "heads": 3},
+    {"width": 4, "heads": 1, "head_width": "full"},
+    {"width": 5, "heads": 2, "head_width": "full"},
+)
+
+seeds = st.integers(0, 999)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@st.composite
+def tcl_settings(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
+    return {
+        **draw(st.sampled_from(SHAPES)),
+        "levels": draw(st.integers(1, 5)),
+        "blocks": draw(st.integers(1, 3)),
+        "time_embedding": draw(st.booleans()),
+        "depth_embedding": draw(st.booleans()),
+        "cross_attention": draw(st.booleans()),
+        "objective": draw(st.sampled_from(["contrastive", "point-process"])),
+        "residual": draw(st.sampled_from(["query", "input"])),
+        "intervals": draw(st.sampled_from(["linear", "log"])),
+        "feed_forward_width": draw(st.sampled_from([None, 3])),
+        "rank_by": draw(st.sampled_from(["density", "intensity"])),
+        "survival_weight": draw(st.sampled_from([1.0, 0.5])),
+        "negatives": draw(st.integers(1, 3)),
+        "negative_pool": draw(st.sampled_from([None, 2, 3])),
+        "batch_size": draw(st.integers(1, 6)),
+        "input_dropout": draw(st.sampled_from([0.0, 0.25, 0.6])),
+        **fixed,
+    }
+
+
+@st.composite
+def cut_streams(draw: st.DrawFn) -> Split:
+    """Trained on a part, so that the rest has nodes which training never met."""
+    # Mostly long ones: in short ones no sub-graph is ever cut at its last level.
+    fewest = draw(st.sampled_from([20, 16, 3]))
+    events = draw(streams(min_events=fewest, max_events=28))
+    train_end = draw(st.integers(1, len(events)))
+    return as_split(events, train_end, train_end)
+
+
+def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
+    """With random values everywhere, so that nothing hides behind a zero or a one."""
+    model = TCL(**chosen)
+    model.prepare(split)
+    model.network.double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.network.named_parameters():
+            # Gentle slopes: hundreds of mean gaps may pass in these streams.
+            parameter.normal_(std=0.05 if name == "intensity.slopes" else 0.5, generator=generator)
+    model.forget()
+    return model
+
+
+def reference_of(model: TCL, events: EventStream, **dropout: Any) -> ReferenceTCL:
+    known = {**dict(model.network.named_buffers()), **dict(model.network.named_parameters())}
+    return ReferenceTCL(events, known, model.config, **dropout)
+
+
+def all_vectors(model: TCL) -> Tensor:
+    sides = [model.embed(side="source")]
+    if model._space.graph == "bipartite":
+        sides.append(model.embed(side="target"))
+    return torch.from_numpy(np.concatenate(sides))
+
+
+def columns_of(window: Window) -> list[list[int]]:
+    """Nodes of each event: source, target, negatives."""
+    packed = window.packed
+    root_node = packed.row_node[packed.query_row[packed.root_query]]
+    nodes: list[list[int]] = root_node[window.position].tolist()
+    return nodes
+
+
+def gradients(model: TCL, loss: Tensor) -> dict[str, Tensor]:
+    named = dict(model.network.named_parameters())
+    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    return {
+        name: torch.zeros_like(parameter) if gradient is None else gradient
+        for (name, parameter), gradient in zip(named.items(), found, strict=True)
+    }
+
+
+def assert_near(ours: Tensor, theirs: Tensor, what: str = "", *, within: float = 1e-8) -> None:
+    """Absolutely or relatively."""
+    assert_close(ours, theirs, rtol=within, atol=within, msg=lambda told: f"{what} {told}")
+
+
+def assert_same_loss(model: TCL, ours: Tensor, theirs: Tensor) -> None:
+    assert_near(ours, theirs)
+    expected = gradients(model, theirs)
+    for name, gradient in gradients(model, ours).items():
+        assert_near(gradient, expected[name], name)
+
+
+@settings(max_examples=40)
+@given(split=cut_streams(), chosen=tcl_settings(), seed=seeds, data=st.data())
+@torch.no_grad()
+def test_every_vector_after_every_step(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    model = untrained(chosen, split, seed)
+    reference = reference_of(model, split.events)
+    seen = 0
+    while True:  # vectors are kept in between, so staleness would show
+        nodes = range(reference.past.num_nodes)
+        expected = torch.stack([reference.predictive_vector(node, seen) for node in nodes])
+        assert_near(all_vectors(model), expected)
+        if seen == len(split.events):
+            break
+        step = data.draw(st.integers(1, 12))
+        model.observe(split.events[seen : seen + step])
+        seen = min(seen + step, len(split.events))
+
+
+@settings(max_examples=30)
+@given(split=cut_streams(), chosen=tcl_settings(), seed=seeds, data=st.data())
+@torch.no_grad()
+def test_scores_of_all_targets(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    model = untrained(chosen, split, seed)
+    reference = reference_of(model, split.events)
+    seen = data.draw(st.integers(0, len(split.events)))
+    model.observe(split.events[:seen])
+    sources = np.arange(split.events.num_sources)
+    later = split.events.time[max(seen - 1, 0)] + np.arange(len(sources)) / 2
+    expected = torch.stack(
+        [
+            reference.score_all_targets(source, seen, time)
+            for source, time in zip(sources.tolist(), later.tolist(), strict=True)
+        ]
+    )
+    assert_near(torch.from_numpy(model.score(sources, later)), expected)
+
+
+@settings(max_examples=30)
+@given(split=cut_streams(), chosen=tcl_settings(), seed=seeds, data=st.data())
+@torch.no_grad()
+def test_scores_just_before_each_event_of_a_block(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    events = split.events
+    model = untrained(chosen, split, seed)
+    reference = reference_of(model, events)
+    start = data.draw(st.integers(0, len(events) - 1))
+    model.observe(events[:start])
+    ours = model.score_each(events[start:])
+    expected = [
+        reference.score_all_targets(int(events.source[event]), event, float(events.time[event]))
+        for event in range(start, len(events))
+    ]
+    assert_near(torch.from_numpy(ours), torch.stack(expected))
+    # The vectors that the block leaves behind are used from now on.
+    nodes = range(reference.past.num_nodes)
+    left = torch.stack([reference.predictive_vector(node, len(events)) for node in nodes])
+    assert_near(all_vectors(model), left)
+
+
+@settings(max_examples=25)
+@given(
+    split=cut_streams(), chosen=tcl_settings(objective="contrastive"), seed=seeds, data=st.data()
+)
+@torch.no_grad()
+def test_recommendations_at_a_time_are_by_sim(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    events = split.events
+    model = untrained(chosen, split, seed)
+    model.observe(events)
+    reference = reference_of(model, events)
+    at = data.draw(st.sampled_from(events.time.tolist()))
+    source = data.draw(st.integers(0, events.num_sources - 1))
+    strictly_before = sum(time < at for time in events.time.tolist())
+    expected = reference.similarity_to_all_targets(source, strictly_before)
+    listed = model.recommend(events.sources.key(source), top=events.num_targets, at=at)
+    order = events.targets.ids([one.target for one in listed])
+    ours = torch.tensor([one.score for one in listed], dtype=torch.float64)
+    assert_near(ours, expected[torch.from_numpy(order)])
+    assert sorted(order.tolist()) == list(range(events.num_targets))
+
+
+@settings(max_examples=40)
+@given(split=cut_streams(), chosen=tcl_settings(), seed=seeds, data=st.data())
+def test_loss_and_every_gradient(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    model = untrained(chosen, split, seed)
+    windows = TrainingWindows(split.train, model.config)
+    at = data.draw(st.integers(0, len(windows) - 1))
+    window = windows.draw(at, np.random.default_rng(seed))
+    columns = columns_of(window)
+    first = at * model.config.batch_size
+    reference = reference_of(model, split.train)
+    theirs = reference.loss(range(first, first + len(columns)), [row[2:] for row in columns])
+    assert_same_loss(model, model.loss_of(window), theirs)
+
+
+@settings(max_examples=40)
+@given(split=cut_streams(), chosen=tcl_settings(input_dropout=0.5), seed=seeds, data=st.data())
+def test_loss_and_every_gradient_with_input_dropped_out(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    model = untrained(chosen, split, seed)
+    windows = TrainingWindows(split.train, model.config)
+    at = data.draw(st.integers(0, len(windows) - 1))
+    ours = model.loss(at, np.random.default_rng(seed))
+
+    random = np.random.default_rng(seed)  # negatives are drawn first, then what is kept
+    window = windows.draw(at, random)
+    packed = window.packed
+    shape = len(packed.row_instance), model.config.width
+    kept = torch.from_numpy(random.random(shape, dtype=np.float32) < 0.5).double()
+    dropout = {}
+    for row, instance in enumerate(packed.row_instance.tolist()):
+        node = int(packed.row_node[row])
+        is_real = instance >= 0
+        member = Instance(instance // 2, instance % 2, node) if is_real else without_past(node)
+        dropout[member, int(packed.row_depth[row])] = kept[row]
+    columns = columns_of(window)
+    first = at * model.config.batch_size
+    reference = reference_of(model, split.train, dropout=dropout)
+    theirs = reference.loss(range(first, first + len(columns)), [row[2:] for row in columns])
+    assert_same_loss(model, ours, theirs)
+
+
+@given(split=cut_streams(), chosen=tcl_settings(), seed=seeds)
+def test_windows_hold_every_training_event_with_other_targets(
+    split: Split, chosen: dict[str, Any], seed: int
+) -> None:
+    past = Past(split.train)
+    windows = TrainingWindows(split.train, TCL(**chosen).config)
+    random = np.random.default_rng(seed)
+    columns = [row for at in range(len(windows)) for row in columns_of(windows.draw(at, random))]
+    assert [tuple(row[:2]) for row in columns] == past.parties
+    met = {target for _, target in past.parties}
+    if len(met) == 1:
+        met = set(range(past.first_target, past.num_nodes))
+    for row in columns:
+        assert set(row[2:]) <= met - {row[1]}
+        assert len(row) == (2 if len(met) == 1 else 2 + chosen["negatives"])
+
+
+@given(split=cut_streams(), chosen=tcl_settings())
+def test_times_are_counted_in_what_training_had(split: Split, chosen: dict[str, Any]) -> None:
+    model = untrained(chosen, split, 0)
+    past = Past(split.train)
+    instances = [one for event in range(len(past.time)) for one in past.instances(event, -1)]
+    gaps = [past.interval(one) for one in instances if past.previous_event(one) is not None]
+    mean = float(np.mean(gaps or [0.0])) or 1.0
+    spread = float(np.std(np.log1p(gaps or [0.0]))) or 1.0
+    scale = model.network.interval_scale.item()
+    assert scale == pytest.approx(mean if model.config.intervals == "linear" else spread)
+    if model.config.objective == "point-process":
+        assert model.network.intensity.time_unit.item() == pytest.approx(mean)
+
+
+@settings(max_examples=25)
+@given(split=cut_streams(), chosen=tcl_settings(width=8, heads=2, head_width="split"), seed=seeds)
+def test_single_precision_is_near_double(split: Split, chosen: dict[str, Any], seed: int) -> None:
+    double, single = (untrained(chosen, split, seed) for _ in range(2))
+    single.network.float()
+    single.forget()
+    for model in (double, single):
+        model.observe(split.events)
+    assert_near(all_vectors(single).double(), all_vectors(double), within=1e-4)
+    window = TrainingWindows(split.train, double.config).draw(0, np.random.default_rng(seed))
+    assert_near(single.loss_of(window).double(), double.loss_of(window), within=1e-4)

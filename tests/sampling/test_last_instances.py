@@ -1,0 +1,22 @@
+import numpy as np
+from hypothesis import given
+from numpy.testing import assert_array_equal
+
+from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.events.stream import EventStream
+from tclgraph.sampling.dependency_subgraphs import singleton
+from tclgraph.sampling.last_instances import LastInstances
+from tests.streams import streams
+
+
+@given(streams())
+def test_it_is_what_the_graph_said_at_the_time(stream: EventStream) -> None:
+    space = NodeSpace.of(stream)
+    whole, growing = DependencyGraph(space), DependencyGraph(space)
+    whole.append(stream)
+    last = LastInstances(whole)
+    nodes = np.arange(space.num_nodes)
+    for event in range(len(stream) + 1):
+        now = np.where(growing.last_instance >= 0, growing.last_instance, singleton(nodes))
+        assert_array_equal(last.before(nodes, np.full(len(nodes), event)), now)
+        growing.append(stream[event : event + 1])
