@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+# Before torch is imported, here and in every process that a test starts: workers share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 

@@ -216,3 +216,24 @@ def test_the_report_reads_well() -> None:
     assert "update every=2 (state refreshed after each block of 2 events)" in text
     assert "repeat (1)" in text
     assert "NDCG@10" in text
+
+
+def test_the_floors_stand_beside_a_model_and_not_beside_a_floor() -> None:
+    split = synthesize(SyntheticConfig(events=400, graph="one-mode")).split(0.5, 0.25)
+    seen: list[tuple[int, int]] = []
+    report = evaluate(
+        Scripted().fit(split), split, update="every=9", progress=lambda *at: seen.append(at)
+    )
+    assert [floor.model for floor in report.floors] == [
+        floor.name for floor in floors_for("one-mode")
+    ]
+    alone = evaluate(registry.build("own-recency").fit(split), split, update="every=9")
+    beside = report.floors[2]
+    assert (beside.model, beside.groups, beside.floors) == ("own-recency", alone.groups, ())
+    assert [one["model"] for one in report.to_json()["floors"]][0] == "popularity"
+    assert "floors" not in alone.to_json()
+    assert f"\nown-recency     {alone['MR']:>10.2f}" in str(report)
+    # One count over all of them, which never goes back.
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1][0] == seen[-1][1] == 8 * len(split.events)
+    assert evaluate(Scripted().fit(split), split, beside_floors=False).floors == ()

@@ -1,8 +1,8 @@
 """TCL written down as the paper has it: one sub-graph at a time, dense, slow, and sharing no code.
 
-Where the text is ambiguous this follows design notes, not the product: k levels with the root, an
-instance once at the depth where breadth-first search first meets it, the sub-graph of a member cut
-where the root's is cut, own party first, a node without a past alone with an absent partner.
+Where the text is ambiguous: k levels with the root, an instance once at the depth where
+breadth-first search first meets it, the sub-graph of a member cut where the root's is cut, own
+party first, a node without a past alone with an absent partner.
 
 Letters as in the paper: M node table, P depth table, Ψ mask, φ projection, d width; H is the number
 of heads. Tensors are [member, column], and head h owns the columns h, h + H, h + 2H, …

@@ -49,12 +49,20 @@ def evaluate(
     """
     floors: tuple[Report, ...] = ()
     if beside_floors and not isinstance(model, Floor):
+        kinds = floors_for(split.events.graph)
         floors = tuple(
             evaluate(
-                floor().fit(split), split, part=part, update=update, mask_seen=mask_seen, seed=seed
+                floor().fit(split),
+                split,
+                part=part,
+                update=update,
+                mask_seen=mask_seen,
+                seed=seed,
+                progress=_share_of(progress, number, len(kinds) + 1),
             )
-            for floor in floors_for(split.events.graph)
+            for number, floor in enumerate(kinds)
         )
+        progress = _share_of(progress, len(kinds), len(kinds) + 1)
     rule = Update.parse(update)
     started = time.perf_counter()
     start, stop = {
@@ -109,6 +117,13 @@ def evaluate(
         seconds=time.perf_counter() - started,
         floors=floors,
     )
+
+
+def _share_of(progress: Progress | None, number: int, count: int) -> Progress | None:
+    """Progress of one among several jobs of the same size."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(number * total + done, count * total)
 
 
 def _pieces(events: EventStream, size: int) -> Iterator[EventStream]:

@@ -41,8 +41,9 @@ def _compiled_exp(value: Any) -> Any:
 
     The library's exponential takes one number at a time, which would be half of all the work.
     """
-    if value != types.float32:
-        return lambda value: math.exp(value)
+
+    def double(value: Any) -> Any:
+        return math.exp(value)
 
     def single(value: Any) -> Any:
         bounded = max(value, np.float32(-87.0))
@@ -59,7 +60,7 @@ def _compiled_exp(value: Any) -> Any:
         power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
         return series * power
 
-    return single
+    return single if value == types.float32 else double
 
 
 @lru_cache

@@ -6,6 +6,7 @@ h, h + H, h + 2H, …; which columns make a head is a matter of naming, as the m
 learned, and this one is quick.
 """
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -108,6 +109,14 @@ class _CompiledAttention(torch.autograd.Function):
 # Fewer pairs are done before a second thread has begun.
 _PAIRS_WORTH_A_THREAD = 4096
 _pool = ThreadPoolExecutor(thread_name_prefix="attention")
+
+
+def _renew_pool() -> None:
+    global _pool
+    _pool = ThreadPoolExecutor(thread_name_prefix="attention")
+
+
+os.register_at_fork(after_in_child=_renew_pool)  # threads do not survive a fork
 
 
 def _num_parts(lists: KeyLists) -> int:

@@ -57,7 +57,7 @@ def watching(*, always: bool) -> Iterator[Watch | None]:
 
     columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("preparing", total=None)
+        task = bar.add_task("preparing (the first run on a machine compiles)", total=None)
 
         def show(moment: Moment) -> None:
             bar.update(

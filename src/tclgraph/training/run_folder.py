@@ -34,6 +34,8 @@ class RunFolder:
         """Begin a run, or check that this is the one to resume."""
         if not resume:
             self.refuse_another()
+        for left_over in self.path.glob(".*.part"):  # by a process that was killed
+            left_over.unlink()
         known = self.read_config()
         if known is None:
             self.write("environment.json", json.dumps(environment(), indent=2))
