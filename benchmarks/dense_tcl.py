@@ -87,7 +87,7 @@ class DenseTCL:
         known = instance.clamp_min(0)
         node = torch.where(is_real, self.node[known], (-1 - instance).clamp_max(network.absent))
         seconds = torch.where(is_real, self.interval[known], 0.0)
-        scaled = (seconds / network.interval_scale).to(network.node.weight.dtype)
+        scaled = (seconds / network.units.mean).to(network.node.weight.dtype)
         embedded: Tensor = network.node(node) + network.depth(self.depth)
         embedded += network.interval(scaled[..., None])
         return embedded

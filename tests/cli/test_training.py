@@ -145,7 +145,7 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     (("train", "log.csv", "--run", "run"), "run holds a run already"),
     (
         ("train", "--run", "run", "--resume", "--set", "width=16"),
-        "run was begun with another settings (width: then 8, now 16)",
+        "run was begun with other settings (width: then 8, now 16)",
     ),
     (("train", "--run", "nowhere", "--resume"), "nowhere holds no run to resume"),
     (("evaluate",), "give the folder of a run, or --model and --data"),

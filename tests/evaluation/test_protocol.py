@@ -230,7 +230,7 @@ def test_the_floors_stand_beside_a_model_and_not_beside_a_floor() -> None:
     alone = evaluate(registry.build("own-recency").fit(split), split, update="every=9")
     beside = report.floors[2]
     assert (beside.model, beside.groups, beside.floors) == ("own-recency", alone.groups, ())
-    assert [one["model"] for one in report.to_json()["floors"]][0] == "popularity"
+    assert report.to_json()["floors"][0]["model"] == "popularity"
     assert "floors" not in alone.to_json()
     assert f"\nown-recency     {alone['MR']:>10.2f}" in str(report)
     # One count over all of them, which never goes back.

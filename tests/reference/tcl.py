@@ -87,8 +87,8 @@ class Past:
 class ReferenceTCL:
     """The paper's functions of given parameters, named as the product's network names them.
 
-    `parameters` also holds the constants "interval_scale" and, for a point process,
-    "intensity.time_unit". `dropout` has the columns to keep of each member's input.
+    `units` tells the mean interval and the deviation of its logarithm. `dropout` has the columns
+    to keep of each member's input.
     """
 
     def __init__(
@@ -96,11 +96,13 @@ class ReferenceTCL:
         events: EventStream,
         parameters: Mapping[str, Tensor],
         config: Any,
+        units: Any,
         dropout: Mapping[Member, Tensor] | None = None,
     ) -> None:
         self.past = Past(events)
         self.parameters = parameters
         self.config = config
+        self.units = units
         self.dropout = dropout
         self._found: dict[Instance, Tensor] = {}
 
@@ -114,9 +116,9 @@ class ReferenceTCL:
             embedded = embedded + self.parameters["depth.weight"][depth]
         if self.config.time_embedding:
             interval = self.past.interval(instance)
+            scaled = interval / self.units.mean
             if self.config.intervals == "log":
-                interval = log1p(interval)
-            scaled = interval / self.parameters["interval_scale"].item()
+                scaled = log1p(interval) / self.units.log_deviation
             embedded = embedded + self.parameters["interval.weight"][:, 0] * scaled
         if self.dropout is not None:
             embedded = embedded * self.dropout[member] / (1 - self.config.input_dropout)
@@ -221,7 +223,7 @@ class ReferenceTCL:
         """In mean gaps since the node's last event, 0 without one."""
         event = self.past.last_event(node, before_event)
         since = 0.0 if event is None else time - self.past.time[event]
-        return since / self.parameters["intensity.time_unit"].item()
+        return float(since / self.units.mean)
 
     def intensity(self, match: Tensor, since_source: float, since_target: float) -> Tensor:
         """λ of a pair at a moment."""

@@ -55,13 +55,10 @@ class PairIntensity(nn.Module):
     interval between events of a node.
     """
 
-    time_unit: Tensor
-
     def __init__(self) -> None:
         super().__init__()
         self.bias = nn.Parameter(torch.zeros(()))
         self.slopes = nn.Parameter(torch.zeros(2))
-        self.register_buffer("time_unit", torch.ones((), dtype=torch.float64))
 
     @property
     def slope(self) -> Tensor:

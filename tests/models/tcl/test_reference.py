@@ -90,8 +90,8 @@ def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
 
 
 def reference_of(model: TCL, events: EventStream, **dropout: Any) -> ReferenceTCL:
-    known = {**dict(model.network.named_buffers()), **dict(model.network.named_parameters())}
-    return ReferenceTCL(events, known, model.config, **dropout)
+    known = dict(model.network.named_parameters())
+    return ReferenceTCL(events, known, model.config, model.network.units, **dropout)
 
 
 def all_vectors(model: TCL) -> Tensor:
@@ -286,10 +286,8 @@ def test_times_are_counted_in_what_training_had(split: Split, chosen: dict[str, 
     gaps = [past.interval(one) for one in instances if past.previous_event(one) is not None]
     mean = float(np.mean(gaps or [0.0])) or 1.0
     spread = float(np.std(np.log1p(gaps or [0.0]))) or 1.0
-    scale = model.network.interval_scale.item()
-    assert scale == pytest.approx(mean if model.config.intervals == "linear" else spread)
-    if model.config.objective == "point-process":
-        assert model.network.intensity.time_unit.item() == pytest.approx(mean)
+    assert model.network.units.mean == pytest.approx(mean)
+    assert model.network.units.log_deviation == pytest.approx(spread)
 
 
 @settings(max_examples=25)

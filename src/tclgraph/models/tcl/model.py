@@ -23,7 +23,7 @@ from tclgraph.events.stream import EventStream, Graph, check_graph
 from tclgraph.events.writers import replacing
 from tclgraph.models.tcl import ranking
 from tclgraph.models.tcl.config import PRESETS, TCLConfig
-from tclgraph.models.tcl.network import TCLNetwork
+from tclgraph.models.tcl.network import TCLNetwork, TimeUnits
 from tclgraph.models.tcl.state import NodeStates
 from tclgraph.models.tcl.windows import TrainingWindows, Window
 from tclgraph.objectives.contrastive import contrastive_loss
@@ -57,6 +57,7 @@ class TCL(LearnedModel):
         if preset not in PRESETS:
             raise InputError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
         self.config = checked(TCLConfig, {**PRESETS[preset], **settings})
+        self._followed: NodeStates | None = None
 
     # Learning
 
@@ -64,15 +65,9 @@ class TCL(LearnedModel):
         events, config = split.events, self.config
         self._windows = TrainingWindows(split.train, config)
         graph = self._windows.graph
-        gaps = graph.interval[graph.previous >= 0]
-        mean_gap = float(gaps.mean()) if len(gaps) else 0.0
-        spread = float(np.log1p(gaps).std()) if len(gaps) else 0.0
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(config.seed)
-            network = TCLNetwork(config, graph.space.num_nodes)
-        network.interval_scale.fill_((spread if config.intervals == "log" else mean_gap) or 1.0)
-        if config.objective == "point-process":
-            network.intensity.time_unit.fill_(mean_gap or 1.0)
+            network = TCLNetwork(config, graph.space.num_nodes, TimeUnits.of(graph))
         self._take(network.to(config.device), events.graph, events.sources, events.targets)
         return len(self._windows)
 
@@ -82,7 +77,7 @@ class TCL(LearnedModel):
         self.network = network
         self._sources, self._targets = sources, targets
         self._space = NodeSpace(graph=graph, num_sources=len(sources), num_targets=len(targets))
-        self.forget()
+        self._followed = NodeStates(network, DependencyGraph(self._space))
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
         return self.loss_of(self._windows.draw(batch, random), random)
@@ -97,7 +92,7 @@ class TCL(LearnedModel):
             similarity_BC = functional.softplus(match_BC)
             return contrastive_loss(similarity_BC[:, 0], similarity_BC[:, 1:])
         intensity = network.intensity
-        elapsed_BC = torch.from_numpy(window.elapsed / intensity.time_unit.item()).to(match_BC)
+        elapsed_BC = network.numbers(window.elapsed / network.units.mean)
         since_source_BC, since_target_BC = elapsed_BC[:, :1], elapsed_BC[:, 1:]
         line_BC = intensity.line(match_BC, since_source_BC, since_target_BC)
         span_BC = torch.minimum(since_source_BC, since_target_BC)
@@ -111,12 +106,20 @@ class TCL(LearnedModel):
 
     # Following and ranking
 
+    @property
+    def _states(self) -> NodeStates:
+        if self._followed is None:
+            raise InputError("this model has learned nothing yet; fit it, or load a saved one")
+        return self._followed
+
     def forget(self) -> None:
-        self._states = NodeStates(self.network, DependencyGraph(self._space))
+        if self._followed is not None:
+            self._followed = NodeStates(self.network, DependencyGraph(self._space))
 
     def observe(self, events: EventStream) -> None:
+        graph = self._states.graph
         self._check_nodes(events)
-        self._states.graph.append(events)
+        graph.append(events)
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         return ranking.score_present(self.network, self._states, source, time)
@@ -220,6 +223,7 @@ class TCL(LearnedModel):
         metadata = {
             "model": self.name,
             "config": json.dumps(asdict(self.config)),
+            "units": json.dumps(asdict(self.network.units)),
             "graph": self._space.graph,
         }
         with replacing(Path(folder) / self.saved_as) as path:
@@ -235,7 +239,8 @@ class TCL(LearnedModel):
         sources = _identifiers(tensors["sources"])
         targets = sources if graph == "one-mode" else _identifiers(tensors["targets"])
         num_nodes = len(sources) + (0 if graph == "one-mode" else len(targets))
-        network = TCLNetwork(model.config, num_nodes)
+        units = TimeUnits(**json.loads(metadata["units"]))
+        network = TCLNetwork(model.config, num_nodes, units)
         network.load_state_dict(_part(tensors, "network."))
         model._take(network.to(model.config.device), graph, sources, targets)
         model._states.graph.extend(tensors["graph.node"].numpy(), tensors["graph.time"].numpy())

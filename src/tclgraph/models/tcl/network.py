@@ -7,11 +7,14 @@ which hold until that party's next event. They depend on neither the query's tim
 Shapes: R rows, Q queries, S streams (two to an event), D width; see `dependency_subgraphs`.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tclgraph.arrays import IntArray
+from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import Discriminator, FutureProjection, PairIntensity
 from tclgraph.layers.transformer import TransformerLayer
@@ -21,14 +24,31 @@ from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs
 _INPUT_DEVIATION = 0.02
 
 
+@dataclass(frozen=True, slots=True)
+class TimeUnits:
+    """What intervals are counted in: learned from the training stream, never from later."""
+
+    mean: float
+    """Seconds between events of a node."""
+    log_deviation: float
+    """Of log(1 + those seconds)."""
+
+    @classmethod
+    def of(cls, graph: DependencyGraph) -> "TimeUnits":
+        gaps = graph.interval[graph.previous >= 0]
+        if not len(gaps):
+            return cls(1.0, 1.0)
+        # One where all gaps are zero, or equal: there is nothing to scale then.
+        return cls(float(gaps.mean()) or 1.0, float(np.log1p(gaps).std()) or 1.0)
+
+
 class TCLNetwork(nn.Module):
     """Everything that is learned."""
 
-    interval_scale: Tensor
-
-    def __init__(self, config: TCLConfig, num_nodes: int) -> None:
+    def __init__(self, config: TCLConfig, num_nodes: int, units: TimeUnits) -> None:
         super().__init__()
         self.config = config
+        self.units = units
         width = config.width
         # One row more than there are nodes: the absent partner of a node without a past.
         self.node = nn.Embedding(num_nodes + 1, width)
@@ -36,8 +56,6 @@ class TCLNetwork(nn.Module):
             self.depth = nn.Embedding(config.levels, width)
         if config.time_embedding:
             self.interval = nn.Linear(1, width, bias=False)
-        # Set from the training stream, and part of what is saved.
-        self.register_buffer("interval_scale", torch.ones((), dtype=torch.float64))
 
         def layers() -> nn.ModuleList:
             return nn.ModuleList(
@@ -121,11 +139,14 @@ class TCLNetwork(nn.Module):
         if self.config.depth_embedding:
             embedded_RD = embedded_RD + self.depth(self._index(packed.row_depth))
         if self.config.time_embedding:
-            # Paper: seconds as they are. Here: scaled, because seconds make training explode.
-            seconds_R = torch.from_numpy(packed.row_interval).to(self.device)
+            # Paper: seconds as they are. Here: scaled, because seconds make training explode. In
+            # float64 on the host, as not every device has that.
+            seconds = packed.row_interval
             if self.config.intervals == "log":
-                seconds_R = seconds_R.log1p()
-            scaled_R = (seconds_R / self.interval_scale).to(embedded_RD.dtype)
+                scaled = np.log1p(seconds) / self.units.log_deviation
+            else:
+                scaled = seconds / self.units.mean
+            scaled_R = self.numbers(scaled)
             embedded_RD = embedded_RD + self.interval(scaled_R[:, None])
         if random is not None and self.config.input_dropout > 0:
             # Drawn once per distinct (instance, depth) of a batch, like everything that a row has.
@@ -134,6 +155,10 @@ class TCLNetwork(nn.Module):
             mask = torch.from_numpy(drawn).to(self.device, embedded_RD.dtype)
             embedded_RD = embedded_RD * (mask / kept)
         return embedded_RD
+
+    def numbers(self, array: FloatArray) -> Tensor:
+        """In the network's precision, where the network is."""
+        return torch.from_numpy(array).to(self.node.weight.dtype).to(self.device)
 
     def _index(self, array: IntArray) -> Tensor:
         return torch.from_numpy(array).to(self.device)

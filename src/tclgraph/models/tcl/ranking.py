@@ -86,9 +86,8 @@ def _point_process_scores(
     """Log-density of each pair meeting now (or its log-intensity), times counted in mean gaps."""
     intensity = network.intensity
     match_BT = match_BT + (asking_BD @ network.discriminator.additive)[:, None]
-    unit = intensity.time_unit.item()
-    since_source_BT = torch.from_numpy(since_source_B[:, None] / unit).to(match_BT)
-    since_target = torch.from_numpy(since_target_BT / unit).to(match_BT)
+    since_source_BT = network.numbers(since_source_B[:, None] / network.units.mean)
+    since_target = network.numbers(since_target_BT / network.units.mean)
     line_BT = intensity.line(match_BT, since_source_BT, since_target)
     score_BT = log_intensity(line_BT)
     if network.config.rank_by == "density":
