@@ -83,6 +83,21 @@ def test_the_table_of_tcl() -> None:
     assert [line for line in lines if line.startswith("| **")] == tcl_rows()
 
 
+def test_the_speed_of_tcl() -> None:
+    found = json.loads((ROOT / "results" / "benchmarks" / "training.json").read_text())
+    text = " ".join((ROOT / "README.md").read_text().split())
+    paper, fast, ranking = found["paper"], found["fast"], found["ranking"]
+    for claim in (
+        f"training handles {paper['events_per_second']:,} events per second",
+        f"({fast['events_per_second']:,} with preset fast)",
+        f"{int(found['times_faster_than_dense']['paper'])} times what a padded dense",
+        f"in {paper['peak_megabytes']} MB",
+        f"the {ranking['test_events']:,} test events are encoded and ranked in",
+        f"ranked in {ranking['seconds']:.2f} s",
+    ):
+        assert claim in text
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "results").rglob("*.json")), ids=lambda p: p.stem)
 def test_every_result_says_where_it_comes_from(path: Path) -> None:
     found = json.loads(path.read_text())

@@ -173,10 +173,11 @@ class TCL(LearnedModel):
 
         Scores are made of these, so they are what a search index needs. `at` is as in `recommend`.
         """
+        states = self._states_at(at)
         identifiers = self._sources if side == "source" else self._targets
         ids = np.arange(len(identifiers)) if keys is None else identifiers.ids(keys)
         node = ids if side == "source" else ids + self._space.first_target
-        return self._states_at(at).vectors(node).cpu().numpy()
+        return states.vectors(node).cpu().numpy()
 
     def embeddings(self, *, at: float | None = None) -> pl.DataFrame:
         """All vectors as a table: side ("both" in a one-mode graph), key, vector."""
