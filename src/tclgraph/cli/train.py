@@ -60,7 +60,8 @@ def train(
     if not resume:
         folder.refuse_another()
     split = open_split(log, log_options)
-    remember_log(run, log, log_options)
+    if known is None:
+        remember_log(run, log, log_options)
     try:
         with watching(always=True) as watch:
             model.fit(split, run=run, resume=resume, watch=watch)
