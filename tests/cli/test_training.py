@@ -148,6 +148,7 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
         "run was begun with other settings (width: then 8, now 16)",
     ),
     (("train", "--run", "nowhere", "--resume"), "nowhere holds no run to resume"),
+    (("train", "other.csv", "--run", "run", "--resume"), "log.csv, not other.csv; leave it out"),
     (("evaluate",), "give the folder of a run, or --model and --data"),
     (("evaluate", "run", "--model", "tcl"), "a run knows its model"),
     (("evaluate", "nowhere"), "no saved model in nowhere"),

@@ -51,7 +51,10 @@ def train(
     known = folder.read_config() if resume else None
     if known is not None:
         # What was said then need not be said again, and what is said now must be the same.
+        said = log
         log, log_options = recall_log(run)
+        if said is not None and log not in (said, str(Path(said).resolve())):
+            raise InputError(f"{run} was begun with the log {log}, not {said}; leave it out")
         model = TCL(**{**known["settings"], **settings})
     else:
         if log is None:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Lt
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
 from tclgraph.layers.transformer import HeadWidth, Residual
 from tclgraph.training.config import TrainingConfig
@@ -21,7 +20,7 @@ class TCLConfig(TrainingConfig):
     """Levels of a sub-graph with its root, k in the paper."""
     blocks: PositiveInt = 1
     """Pairs of a graph Transformer layer and a cross-attentional layer, B in the paper."""
-    input_dropout: Annotated[float, Ge(0), Lt(1)] = 0.6
+    input_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.6
     negatives: PositiveInt = 5
 
     time_embedding: bool = True
