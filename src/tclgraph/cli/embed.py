@@ -1,18 +1,17 @@
 """`tclgraph embed`: every node's vector, for whatever else they are good for."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
+
+from tclgraph.cli import options
 
 
 def embed(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     out: Annotated[Path, typer.Option(help="File to write, ending in .parquet.")],
-    at: Annotated[
-        Optional[str],
-        typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
-    ] = None,
+    at: options.At = None,
 ) -> None:
     """Write the predictive vector of every node: columns side, key and vector."""
     from tclgraph.cli.runs import load_run

@@ -10,6 +10,11 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 
+At = Annotated[
+    Optional[str],
+    typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:

@@ -1,7 +1,7 @@
 """`tclgraph recommend`: what will a source interact with next?"""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -11,10 +11,7 @@ from tclgraph.cli import options
 def recommend(
     run: Annotated[Path, typer.Argument(help="Folder of a run.")],
     source: Annotated[str, typer.Option(help="Key of the source, as in the log.")],
-    at: Annotated[
-        Optional[str],
-        typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
-    ] = None,
+    at: options.At = None,
     top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
     as_json: options.Json = False,
 ) -> None:

@@ -45,6 +45,13 @@ def weights_of(network: nn.Module) -> Weights:
     return {name: one.detach().cpu().clone() for name, one in network.state_dict().items()}
 
 
+def part_of(tensors: Weights, prefix: str) -> Weights:
+    """The tensors whose names begin so, without that beginning."""
+    return {
+        name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)
+    }
+
+
 def save_checkpoint(
     path: Path,
     network: nn.Module,
@@ -71,17 +78,10 @@ def load_checkpoint(
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise InputError(f"cannot read the checkpoint {path} ({error})") from None
 
-    def part(prefix: str) -> Weights:
-        return {
-            name.removeprefix(prefix): one
-            for name, one in tensors.items()
-            if name.startswith(prefix)
-        }
-
-    network.load_state_dict(part("network."))
+    network.load_state_dict(part_of(tensors, "network."))
     state: dict[int, dict[str, Tensor]] = {}
-    for name, one in part("optimizer.").items():
+    for name, one in part_of(tensors, "optimizer.").items():
         number, kind = name.split(".", 1)
         state.setdefault(int(number), {})[kind] = one
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return part("best.") or None, position
+    return part_of(tensors, "best.") or None, position

@@ -28,6 +28,7 @@ from tclgraph.models.tcl.state import NodeStates
 from tclgraph.models.tcl.windows import TrainingWindows, Window
 from tclgraph.objectives.contrastive import contrastive_loss
 from tclgraph.objectives.point_process import point_process_loss
+from tclgraph.training.checkpoint import part_of
 from tclgraph.training.config import checked
 from tclgraph.training.learned import LearnedModel
 
@@ -242,17 +243,11 @@ class TCL(LearnedModel):
         num_nodes = len(sources) + (0 if graph == "one-mode" else len(targets))
         units = TimeUnits(**json.loads(metadata["units"]))
         network = TCLNetwork(model.config, num_nodes, units)
-        network.load_state_dict(_part(tensors, "network."))
+        network.load_state_dict(part_of(tensors, "network."))
         model._take(network.to(model.config.device), graph, sources, targets)
         model._states.graph.extend(tensors["graph.node"].numpy(), tensors["graph.time"].numpy())
-        model._states.take_tensors(_part(tensors, "state."))
+        model._states.take_tensors(part_of(tensors, "state."))
         return model
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)
-    }
 
 
 def _text(identifiers: Identifiers) -> Tensor:
