@@ -76,6 +76,7 @@ class DependencyGraph:
         # Room for more than there is, doubled when it runs out: appending stays cheap.
         self._node = np.empty(0, dtype=np.int64)
         self._previous = np.empty(0, dtype=np.int64)
+        self._following = np.empty(0, dtype=np.int64)
         self._interval = np.empty(0)
         self._time = np.empty(0)
 
@@ -91,6 +92,11 @@ class DependencyGraph:
     def previous(self) -> IntArray:
         """Event on whose two instances every instance depends, or NONE."""
         return self._previous[: 2 * len(self)]
+
+    @property
+    def following(self) -> IntArray:
+        """Instance of the same node at its next event, or NONE; of a self-loop, its source's."""
+        return self._following[: 2 * len(self)]
 
     @property
     def interval(self) -> FloatArray:
@@ -129,6 +135,11 @@ class DependencyGraph:
 
         previous = np.where(before == NONE, NONE, before // 2)
         self._previous[instance] = previous
+        self._following[2 * start : 2 * stop] = NONE
+        is_next = (before != NONE) & ~is_twin
+        own = before[is_next]
+        own -= (own & 1) & (self._node[own] == self._node[own ^ 1])
+        self._following[own] = instance[is_next]
         gap = self._time[instance // 2] - self._time[previous]
         self._interval[instance] = np.where(previous == NONE, 0.0, gap)
 
@@ -142,6 +153,7 @@ class DependencyGraph:
         capacity = max(num_events, 2 * len(self._time))
         self._node = _grown(self._node, 2 * capacity)
         self._previous = _grown(self._previous, 2 * capacity)
+        self._following = _grown(self._following, 2 * capacity)
         self._interval = _grown(self._interval, 2 * capacity)
         self._time = _grown(self._time, capacity)
 

@@ -1,8 +1,8 @@
 """A training run frozen between two batches, in one file that is replaced whole.
 
-Tensors are the network, Adam's moments and the best weights so far; everything else is JSON in the
-file's header. There is no random state: what a batch draws depends only on the seed, the epoch and
-the batch, so the position says it all.
+Tensors are the network, Adam's moments, the best weights so far and the averaged ones; everything
+else is JSON in the file's header. There is no random state: what a batch draws depends only on the
+seed, the epoch and the batch, so the position says it all.
 """
 
 import json
@@ -57,10 +57,12 @@ def save_checkpoint(
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
     best: Weights | None,
+    average: Weights | None,
     position: Position,
 ) -> None:
     tensors = {f"network.{name}": one for name, one in weights_of(network).items()}
     tensors |= {f"best.{name}": one for name, one in (best or {}).items()}
+    tensors |= {f"average.{name}": one for name, one in (average or {}).items()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": one.cpu() for name, one in state.items()}
     with replacing(path) as temporary:
@@ -69,8 +71,11 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: Path, network: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[Weights | None, Position]:
-    """Set network and optimizer to what was saved; returns the best weights and the position."""
+) -> tuple[Weights | None, Weights | None, Position]:
+    """Set network and optimizer to what was saved.
+
+    Returns the best weights, the averaged ones and the position.
+    """
     try:
         with safe_open(path, framework="pt") as file:
             position = Position(**json.loads(file.metadata()["position"]))
@@ -84,4 +89,4 @@ def load_checkpoint(
         number, kind = name.split(".", 1)
         state.setdefault(int(number), {})[kind] = one
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return part_of(tensors, "best.") or None, position
+    return part_of(tensors, "best.") or None, part_of(tensors, "average.") or None, position

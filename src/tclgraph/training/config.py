@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter
 from pydantic import ValidationError as PydanticError
 
 from tclgraph.errors import InputError, did_you_mean
@@ -22,6 +22,8 @@ class TrainingConfig:
     """Events in a batch, which is a window of consecutive events."""
     learning_rate: PositiveFloat = 5e-4
     """Of Adam."""
+    averaging: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Validate and keep a running mean of the weights, of which each batch leaves this share."""
     max_gradient_norm: PositiveFloat | None = None
     """Longer gradients are shortened to this; None leaves them as they are."""
     choose_by: Literal["MRR", "MR"] = "MRR"

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
+from tclgraph.training.average import WeightAverage
 from tclgraph.training.checkpoint import (
     Position,
     load_checkpoint,
@@ -59,15 +60,19 @@ def train(
         num_batches = model.prepare(split)
         optimizer = torch.optim.Adam(model.network.parameters(), lr=config.learning_rate)
         best, position = None, Position()
+        average = WeightAverage(model.network, config.averaging) if config.averaging else None
         if run and resume and run.checkpoint.exists():
-            best, position = load_checkpoint(run.checkpoint, model.network, optimizer)
+            best, averaged, position = load_checkpoint(run.checkpoint, model.network, optimizer)
+            if average and averaged:
+                average.weights = averaged
         floor = _best_floor(split, config.choose_by) if run or watch else None
         last_saved = time.monotonic()
 
         def save() -> None:
             nonlocal last_saved
             if run:
-                save_checkpoint(run.checkpoint, model.network, optimizer, best, position)
+                averaged = average.weights if average else None
+                save_checkpoint(run.checkpoint, model.network, optimizer, best, averaged, position)
             last_saved = time.monotonic()
 
         while position.epoch < config.epochs and not _is_out_of_patience(model, position):
@@ -83,6 +88,8 @@ def train(
                 )
                 _check(loss.item(), norm.item(), position, model, run)
                 optimizer.step()
+                if average:
+                    average.follow(position.epoch * num_batches + position.batch + 1)
 
                 if position.first_loss is None:
                     position.first_loss = loss.item()
@@ -97,23 +104,24 @@ def train(
                 if time.monotonic() - last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
                     save()
 
-            report = evaluate(model, split, part="valid", beside_floors=False)
-            position.history.append(
-                {
-                    "epoch": position.epoch + 1,
-                    "loss": position.loss_sum / num_batches,
-                    "events_per_second": round(split.train_end / position.seconds, 1),
-                    "valid": report.groups["all"].metrics,
-                }
-            )
-            position.epoch += 1
-            position.batch, position.loss_sum, position.seconds = 0, 0.0, 0.0
-            if best_epoch(position.history, config.choose_by) == position.epoch:
-                position.best_epoch = position.epoch
-                best = weights_of(model.network)
-                if run:
-                    _rest_after_train(model, split)
-                    model.save(run.path)
+            with average.in_place() if average else nullcontext():
+                report = evaluate(model, split, part="valid", beside_floors=False)
+                position.history.append(
+                    {
+                        "epoch": position.epoch + 1,
+                        "loss": position.loss_sum / num_batches,
+                        "events_per_second": round(split.train_end / position.seconds, 1),
+                        "valid": report.groups["all"].metrics,
+                    }
+                )
+                position.epoch += 1
+                position.batch, position.loss_sum, position.seconds = 0, 0.0, 0.0
+                if best_epoch(position.history, config.choose_by) == position.epoch:
+                    position.best_epoch = position.epoch
+                    best = weights_of(model.network)
+                    if run:
+                        _rest_after_train(model, split)
+                        model.save(run.path)
             if run:
                 run.write_metrics([{"floor": floor}, *position.history])
             save()

@@ -50,7 +50,35 @@ class TCLConfig(TrainingConfig):
     many targets, drawn anew for each batch, so that fewer sub-graphs have to be encoded. A negative
     is then still equally likely to be any target."""
 
+    contrast: Literal["sampled", "full"] = "sampled"
+    """sampled: with `negatives` targets, as in the paper. full: with all of them, which the
+    settings from here on need."""
+    contrast_limit: PositiveInt = 4096
+    """Of more targets than this, so many are drawn for each batch to stand for all."""
+    embeddings: bool = True
+    """False: only the terms below make the score."""
+    pair_history: bool = False
+    """What source and target have had with each other: when last, how often, who began."""
+    repeat_gate: bool = False
+    """First whether it will be a target that was met before, then which. False: all at once."""
+    candidate_state: bool = False
+    """How long ago and how often every target acted and was acted upon."""
+    source_state: bool = False
+    """The same of the source, the time since its last event, and how often it tries new targets."""
+    nearby: bool = False
+    """Targets that are near the source: what its partners' partners met, and turned to next."""
+
     def __post_init__(self) -> None:
+        terms = ("pair_history", "repeat_gate", "candidate_state", "source_state", "nearby")
+        wanted = [name for name in terms if getattr(self, name)]
+        if self.contrast == "sampled" and (wanted or not self.embeddings):
+            cause = f"{wanted[0]}=True" if wanted else "embeddings=False"
+            raise ValueError(f"{cause} needs contrast=full")
+        if self.contrast == "full" and self.objective != "contrastive":
+            raise ValueError(
+                "a full contrast needs objective=contrastive; take preset=paper, "
+                "or contrast=sampled, for the point process"
+            )
         if self.head_width == "split" and self.width % self.heads:
             raise ValueError(
                 f"{self.heads} heads cannot split a width of {self.width} evenly; "
@@ -59,7 +87,20 @@ class TCLConfig(TrainingConfig):
 
 
 PRESETS: dict[str, dict[str, Any]] = {
+    "default": {
+        "contrast": "full",
+        "pair_history": True,
+        "repeat_gate": True,
+        "candidate_state": True,
+        "source_state": True,
+        "nearby": True,
+        "intervals": "log",
+        "batch_size": 256,
+        "learning_rate": 2e-3,
+        "averaging": 0.99,
+        "epochs": 12,
+    },
     "paper": {},
     "fast": {"negative_pool": 256},
 }
-"""paper: to the letter. fast: the same model, trained on shared negatives."""
+"""default: what does best here. paper: to the letter. fast: that, trained on shared negatives."""

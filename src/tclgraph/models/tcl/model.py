@@ -25,7 +25,8 @@ from tclgraph.models.tcl import ranking
 from tclgraph.models.tcl.config import PRESETS, TCLConfig
 from tclgraph.models.tcl.network import TCLNetwork, TimeUnits
 from tclgraph.models.tcl.state import NodeStates
-from tclgraph.models.tcl.windows import TrainingWindows, Window
+from tclgraph.models.tcl.terms import Choice
+from tclgraph.models.tcl.windows import FullWindow, TrainingWindows, Window
 from tclgraph.objectives.contrastive import contrastive_loss
 from tclgraph.objectives.point_process import point_process_loss
 from tclgraph.training.checkpoint import part_of
@@ -54,7 +55,7 @@ class TCL(LearnedModel):
     config: TCLConfig
     network: TCLNetwork
 
-    def __init__(self, preset: str = "paper", **settings: Any) -> None:
+    def __init__(self, preset: str = "default", **settings: Any) -> None:
         if preset not in PRESETS:
             raise InputError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
         self.config = checked(TCLConfig, {**PRESETS[preset], **settings})
@@ -69,6 +70,8 @@ class TCL(LearnedModel):
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(config.seed)
             network = TCLNetwork(config, graph.space.num_nodes, TimeUnits.of(graph))
+        if network.terms:
+            network.terms.measure(self._windows.sample_of_facts())
         self._take(network.to(config.device), events.graph, events.sources, events.targets)
         return len(self._windows)
 
@@ -81,7 +84,28 @@ class TCL(LearnedModel):
         self._followed = NodeStates(network, DependencyGraph(self._space))
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        if self.config.contrast == "full":
+            return self.full_loss_of(self._windows.draw_full(batch, random), random)
         return self.loss_of(self._windows.draw(batch, random), random)
+
+    def full_loss_of(self, window: FullWindow, random: np.random.Generator | None = None) -> Tensor:
+        """Mean of -log p of what happened; without a generator nothing is dropped out."""
+        network = self.network
+        assert network.terms is not None
+
+        def on_device(array: IntArray) -> Tensor:
+            return torch.from_numpy(array).to(network.device)
+
+        match_BK = network.node.weight.new_zeros(window.state.shape)
+        if self.config.embeddings:
+            vectors = network(window.packed, random)
+            asking_BD = vectors.index_select(0, on_device(window.source_position))
+            states_ID = vectors.index_select(0, on_device(window.state_position))
+            match = network.discriminator.ranking_key(asking_BD) @ states_ID.T
+            match_BK = match.gather(1, on_device(window.state))
+        weight = None if window.weight is None else network.numbers(window.weight)
+        found_BK: Tensor = network.terms(window.facts, match_BK, Choice(window.column_of, weight))
+        return -found_BK.gather(1, on_device(window.true_column)[:, None]).mean()
 
     def loss_of(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
         """Of given events and negatives; without a generator nothing is dropped out."""
@@ -156,7 +180,9 @@ class TCL(LearnedModel):
         last = states.graph.time[-1] if len(states.graph) else 0.0
         now = np.array([last if at is None else at])
         scores = ranking.score_present(self.network, states, node, now)[0]
-        if self.config.objective == "contrastive":
+        if self.config.contrast == "full":
+            scores = np.exp(scores)  # how likely each is
+        elif self.config.objective == "contrastive":
             # What ranking leaves out, so that the figures are the paper's Sim.
             additive = states.vectors(node)[0] @ self.network.discriminator.additive
             scores = np.logaddexp(0.0, scores + additive.item())

@@ -19,6 +19,7 @@ from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import Discriminator, FutureProjection, PairIntensity
 from tclgraph.layers.transformer import TransformerLayer
 from tclgraph.models.tcl.config import TCLConfig
+from tclgraph.models.tcl.terms import HistoryTerms
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs
 
 _INPUT_DEVIATION = 0.02
@@ -77,6 +78,7 @@ class TCLNetwork(nn.Module):
         if config.objective == "point-process":
             self.intensity = PairIntensity()
         self._initialize()
+        self.terms = HistoryTerms(config) if config.contrast == "full" else None
 
     def _initialize(self) -> None:
         """Paper: not said. Here: the input embeddings small, Glorot's rule for other matrices.

@@ -10,8 +10,10 @@ from torch import Tensor
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.stream import EventStream
+from tclgraph.history.facts import Facts
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.models.tcl.state import NodeStates, encode
+from tclgraph.models.tcl.terms import Choice
 from tclgraph.objectives.point_process import integrated_intensity, log_intensity
 
 
@@ -23,6 +25,8 @@ def score_present(
     targets = states.graph.space.target_nodes
     asking_BD = states.vectors(source)
     match_BT = network.discriminator.ranking_key(asking_BD) @ states.vectors(targets).T
+    if network.terms:
+        return _log_probabilities(network, states.present.facts(source, time), match_BT)
     if network.config.objective == "contrastive":
         return match_BT.cpu().numpy()
     since_source_B = _elapsed(time, _last_time(states.graph, source))
@@ -44,6 +48,7 @@ def score_each(network: TCLNetwork, states: NodeStates, events: EventStream) -> 
     asking_BD = states.vectors(events.source)
     target_time = np.tile(_last_time(graph, targets), (len(events), 1))
     source_time = _last_time(graph, events.source)
+    present = states.present
 
     graph.append(events)
     new_ID = encode(network, graph, np.arange(2 * start, 2 * len(graph)))
@@ -65,6 +70,9 @@ def score_each(network: TCLNetwork, states: NodeStates, events: EventStream) -> 
 
     latest = graph.last_instance[np.unique(graph.node[2 * start :])]
     states.set_vectors(latest, new_ID[_index(latest - 2 * start, new_ID)])
+    if network.terms:
+        facts = present.facts(events.source, events.time, reveals=True)
+        return _log_probabilities(network, facts, torch.from_numpy(match).to(network.device))
     if network.config.objective == "contrastive":
         return match
     return _point_process_scores(
@@ -74,6 +82,13 @@ def score_each(network: TCLNetwork, states: NodeStates, events: EventStream) -> 
         _elapsed(events.time, source_time),
         _elapsed(events.time[:, None], target_time),
     )
+
+
+def _log_probabilities(network: TCLNetwork, facts: Facts, match_BT: Tensor) -> ScoreArray:
+    """Of each target being the next."""
+    assert network.terms is not None
+    every = Choice(np.arange(match_BT.shape[1]))
+    return network.terms(facts, match_BT, every).cpu().numpy()  # type: ignore[no-any-return]
 
 
 def _point_process_scores(

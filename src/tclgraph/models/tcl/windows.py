@@ -7,11 +7,17 @@ import numpy as np
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
 from tclgraph.events.stream import EventStream
+from tclgraph.history.facts import Facts, Present
 from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.state import roots_of
-from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack
+from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack, singleton
 from tclgraph.sampling.last_instances import LastInstances
 from tclgraph.sampling.negatives import pooled_negatives, uniform_negatives
+
+# Windows whose facts say what is usual.
+_FACT_WINDOWS = 8
+# Instead of minus infinity, of which a softmax would make NaN.
+_NOT_THERE = -1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,24 @@ class Window:
     """Where each one's vector is among those of the packed roots."""
     elapsed: FloatArray
     """Seconds since each one's last event, 0 without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class FullWindow:
+    """Events by row; columns are all targets, or a sample of them with the true ones."""
+
+    packed: PackedSubgraphs
+    source_position: IntArray
+    """Where each source's vector is among those of the packed roots."""
+    state_position: IntArray
+    """The same of the K columns as the window begins, then of both parties of its events."""
+    state: IntArray
+    """Which of these states each column is in before each event, [B, K]."""
+    facts: Facts
+    column_of: IntArray
+    true_column: IntArray
+    weight: FloatArray | None
+    """Where columns are a sample: the log of how many targets each stands for, [B, K]."""
 
 
 class TrainingWindows:
@@ -44,10 +68,13 @@ class TrainingWindows:
     def __len__(self) -> int:
         return -(-len(self.graph) // self._config.batch_size)
 
+    def _events(self, window: int) -> IntArray:
+        size = self._config.batch_size
+        return np.arange(window * size, min((window + 1) * size, len(self.graph)))
+
     def draw(self, window: int, random: np.random.Generator) -> Window:
         """A window with fresh negatives."""
-        size = self._config.batch_size
-        event = np.arange(window * size, min((window + 1) * size, len(self.graph)))
+        event = self._events(window)
         both = self.graph.node[2 * event[0] : 2 * (event[-1] + 1)].reshape(-1, 2)
         first_target = self._space.first_target
         true = both[:, 1] - first_target
@@ -69,3 +96,69 @@ class TrainingWindows:
                 instance >= 0, now - self.graph.time[np.maximum(instance, 0) // 2], 0.0
             ),
         )
+
+    def draw_full(self, window: int, random: np.random.Generator) -> FullWindow:
+        """A window in which all targets are contrasted, or as many as there may be."""
+        event = self._events(window)
+        true = self.graph.node[2 * event + 1] - self._space.first_target
+        num_targets, limit = self._space.num_targets, self._config.contrast_limit
+        columns, weight = np.arange(num_targets), None
+        if num_targets > limit:
+            sample = np.sort(random.choice(num_targets, size=limit, replace=False))
+            columns = np.union1d(sample, true)
+            weight = _sample_weights(columns, sample, true, num_targets)
+        column_of = np.full(num_targets, -1)
+        column_of[columns] = np.arange(len(columns))
+
+        facts = self.facts(event, columns)
+        source = self.graph.node[2 * event]
+        first, last = 2 * event[0], 2 * event[-1] + 2
+        roots = np.concatenate(
+            [
+                _or_singleton(facts.source_instance, source),
+                _or_singleton(facts.instance[0], columns + self._space.first_target),
+                np.arange(first, last),
+            ]
+        )
+        pairs, position = roots_of(roots, self._space.num_nodes)
+        changed = facts.instance >= first
+        return FullWindow(
+            packed=pack(self.graph, pairs, self._config.levels),
+            source_position=position[: len(event)],
+            state_position=position[len(event) :],
+            state=np.where(changed, len(columns) + facts.instance - first, np.arange(len(columns))),
+            facts=facts,
+            column_of=column_of,
+            true_column=column_of[true],
+            weight=weight,
+        )
+
+    def facts(self, event: IntArray, columns: IntArray | None = None) -> Facts:
+        """What was known before each of these consecutive events."""
+        present = Present(self.graph, int(event[0]))
+        return present.facts(
+            self.graph.node[2 * event], self.graph.time[event], columns, reveals=True
+        )
+
+    def sample_of_facts(self) -> list[Facts]:
+        """From windows spread over the stream; the first ones, when little was known, left out."""
+        where = np.unique(np.linspace(len(self) // 4, len(self) - 1, _FACT_WINDOWS).astype(int))
+        return [self.facts(self._events(int(window))) for window in where]
+
+
+def _or_singleton(instance: IntArray, node: IntArray) -> IntArray:
+    return np.where(instance >= 0, instance, singleton(node))
+
+
+def _sample_weights(
+    columns: IntArray, sample: IntArray, true: IntArray, num_targets: int
+) -> FloatArray:
+    """The true target stands for itself and the rest of the sample for all others.
+
+    Targets that are there only because other events have them stand for nothing.
+    """
+    is_sampled = np.isin(columns, sample)
+    is_true = columns == true[:, None]
+    others = is_sampled & ~is_true
+    each = np.log((num_targets - 1) / np.maximum(others.sum(axis=1, keepdims=True), 1))
+    return np.where(is_true, 0.0, np.where(others, each, _NOT_THERE))

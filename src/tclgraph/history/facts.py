@@ -1,0 +1,163 @@
+"""Facts about a source, its past partners and all candidates, strictly before a query.
+
+Times are log(1 + seconds), counts log(1 + number), and 0 stands for "never", which a fact beside it
+tells from "just now". "Acted" is being the source of an event, "acted upon" its target; where
+sources and targets are different nodes, one half of these is 0.
+
+Source facts:
+
+| 0, 1       | time since its last event; whether there is one                               |
+| 2          | whether it was acted upon in that                                             |
+| 3, 4       | time since it last acted; whether it ever did                                 |
+| 5-7, 8-10  | times acted, and acted upon, in the last hour, day and week                   |
+| 11         | its events                                                                    |
+| 12-15      | share of first meetings among its last 1, 4, 16 and 64 events                 |
+| 16, 17     | partners to an event; partners                                                |
+
+Pair facts, of a source and one whom it has met:
+
+| 0          | time since they met                                                           |
+| 1, 2       | time since the source acted upon the other; whether it ever did               |
+| 3, 4       | the same the other way                                                        |
+| 5, 6       | times either way                                                              |
+| 7          | log of the other's place among the source's partners, latest first            |
+| 8, 9       | whether the other acted last; how often in a row the one who did              |
+| 10-12      | meetings in the last hour, day and week                                       |
+| 13, 14     | mean time between meetings; whether there were several                        |
+| 15         | events of the source since                                                    |
+| 16, 17     | how often the source went from its present last partner to this one; anywhere |
+
+Candidate facts:
+
+| 0, 1       | time since acted upon; whether it ever was                                    |
+| 2, 3       | time since it acted; whether it ever did                                      |
+| 4          | times acted upon                                                              |
+| 5-7, 8-10  | times acted upon, and acted, in the last hour, day and week                   |
+| 11         | how often it is met by those whom the source's partners met: a partner of a   |
+|            | partner, or, where these are all sources, a target of one not long before     |
+| 12, 13     | how often others turned to it next after meeting the source's last partner,   |
+|            | and one of its earlier partners                                               |
+
+In 11 and 13 the n-th latest partner counts 1/n.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.history import kernels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Of a block of B queries about the K candidates in `columns`, and P pairs that have met."""
+
+    source: ScoreArray
+    """[B, source facts]"""
+    candidate: ScoreArray
+    """[B, candidate facts, K]"""
+    pair_start: IntArray
+    """Where each query's pairs begin; B + 1 numbers."""
+    pair_target: IntArray
+    pair: ScoreArray
+    """[P, pair facts]"""
+    pair_candidate: ScoreArray
+    """[P, candidate facts]"""
+    source_instance: IntArray
+    """Of each query's source, its latest instance before the query, or NONE."""
+    instance: IntArray
+    """The same of every candidate, [B, K]."""
+
+    @property
+    def pair_query(self) -> IntArray:
+        """The query that each pair belongs to."""
+        return np.repeat(np.arange(len(self.source)), np.diff(self.pair_start))
+
+
+class Present:
+    """Where all nodes of a graph stand after some of its events: what facts are read off from.
+
+    >>> from tclgraph.dependency_graph.graph import NodeSpace
+    >>> from tclgraph.events.stream import EventStream
+    >>> stream = EventStream.from_columns(list("aab"), list("xyx"), [0.0, 5.0, 7.0])
+    >>> graph = DependencyGraph(NodeSpace.of(stream))
+    >>> graph.append(stream)
+    >>> facts = Present(graph).facts(np.array([0]), np.array([9.0]))
+    >>> facts.pair_target.tolist(), np.expm1(facts.pair[:, 0]).round(3).tolist()
+    ([1, 0], [4.0, 9.0])
+    """
+
+    def __init__(self, graph: DependencyGraph, num_known: int | None = None) -> None:
+        """After the first `num_known` events, or all."""
+        self._graph = graph
+        num_targets = graph.space.num_targets
+        self._num_known = 0
+        self._last = np.full(graph.space.num_nodes, NONE, dtype=np.int64)
+        self._count = np.zeros(num_targets, dtype=np.int64)
+        self._last_upon = np.full(num_targets, np.nan)
+        self._last_acted = np.full(num_targets, np.nan)
+        self._in_window = np.zeros((2 * len(kernels.WINDOWS), num_targets), dtype=np.int64)
+        self._tail = np.zeros(len(kernels.WINDOWS), dtype=np.int64)
+        self.follow(num_known)
+
+    def follow(self, num_known: int | None = None) -> None:
+        """Go on to where so many events have happened, or all."""
+        end = len(self._graph) if num_known is None else num_known
+        kernels.follow(
+            self._graph.node,
+            self._graph.time,
+            self._num_known,
+            end,
+            self._graph.space.first_target,
+            self._last,
+            self._count,
+            self._last_upon,
+            self._last_acted,
+            self._in_window,
+        )
+        self._num_known = end
+
+    def facts(
+        self,
+        source: IntArray,
+        time: FloatArray,
+        columns: IntArray | None = None,
+        *,
+        reveals: bool = False,
+    ) -> Facts:
+        """Facts for each source at its time about these targets, or all; the present stays.
+
+        With `reveals`, the graph's next event happens after the first query, the one after that
+        after the second, and so on: a block of events, each as it was just before it. Times ascend
+        then, and are not before the last known event.
+        """
+        graph = self._graph
+        if columns is None:
+            columns = np.arange(graph.space.num_targets)
+        found = kernels.describe(
+            graph.node,
+            graph.previous,
+            graph.following,
+            graph.time,
+            graph.space.first_target,
+            self._num_known,
+            np.ascontiguousarray(source),
+            np.ascontiguousarray(time),
+            reveals,
+            columns,
+            self._last.copy(),
+            self._count.copy(),
+            self._last_upon.copy(),
+            self._last_acted.copy(),
+            self._in_window.copy(),
+            self._tail.copy(),
+        )
+        names = (
+            "source", "pair_start", "pair_target", "pair", "pair_candidate",
+            "candidate", "source_instance", "instance",
+        )  # fmt: skip
+        return Facts(**dict(zip(names, found, strict=True)))
