@@ -79,7 +79,7 @@ def training_rate(model: TCL, split: Split, *, warm: bool = False) -> dict[str, 
 
 def dense_rate() -> dict[str, float]:
     """Of the padded implementation, after checking that it computes the same loss."""
-    model = TCL()
+    model = TCL("paper")
     num_windows = model.prepare(collegemsg())
     windows = model._windows
     dense = DenseTCL(model.network, windows.graph)
@@ -114,7 +114,7 @@ def dense_rate() -> dict[str, float]:
 def ranking_time() -> dict[str, float]:
     """Encode and rank the test events of CollegeMsg, history included."""
     split = collegemsg()
-    model = TCL()
+    model = TCL("paper")
     model.prepare(split)
     evaluate(model, split, part="valid", beside_floors=False)  # compiles
     found = measured(lambda: evaluate(model, split, beside_floors=False))
@@ -124,7 +124,7 @@ def ranking_time() -> dict[str, float]:
 def one_epoch() -> dict[str, float]:
     """All of fit on the larger LastFM-shaped stream: an epoch and its validation."""
     split = synthetic("lastfm", SIZES[-1])
-    found = measured(lambda: TCL(epochs=1).fit(split))
+    found = measured(lambda: TCL("paper", epochs=1).fit(split))
     return {"train_events": split.sizes["train"], **found}
 
 
@@ -176,6 +176,6 @@ if __name__ == "__main__":
         case ["ranking"]:
             print(json.dumps(ranking_time()))
         case ["rate", shape, size]:
-            print(json.dumps(training_rate(TCL(), synthetic(shape, int(size)), warm=True)))
+            print(json.dumps(training_rate(TCL("paper"), synthetic(shape, int(size)), warm=True)))
         case ["epoch"]:
             print(json.dumps(one_epoch()))

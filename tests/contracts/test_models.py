@@ -24,14 +24,18 @@ from tclgraph.models.interface import Model
 from tests.streams import GRAPHS, as_split, splits
 
 # Small enough to be fitted hundreds of times; what is promised does not depend on size.
+TINY = {"epochs": 1, "batch_size": 8, "width": 4, "heads": 2, "levels": 3, "threads": 1}
 SMALL: dict[str, dict[str, Any]] = {
-    "tcl": {"epochs": 1, "batch_size": 8, "width": 4, "heads": 2, "levels": 3, "threads": 1},
+    "tcl": TINY,
+    "tcl paper": {**TINY, "preset": "paper"},
+    "tcl sampled": {**TINY, "contrast_limit": 2},
 }
+"""Settings of learned models; a model's name, and what is told of it after a space."""
 
 
 def cases() -> Iterator[tuple[str, Graph]]:
     one_mode_only = set(floors_for("one-mode")) - set(floors_for("bipartite"))
-    for name in registry.names():
+    for name in {**dict.fromkeys(registry.names()), **SMALL}:
         for graph in GRAPHS:
             if graph == "one-mode" or name not in {floor.name for floor in one_mode_only}:
                 yield name, graph
@@ -41,7 +45,7 @@ every_model = pytest.mark.parametrize(("name", "graph"), list(cases()))
 
 
 def fitted(name: str, split: Split) -> Model:
-    return registry.build(name, **SMALL.get(name, {})).fit(split)
+    return registry.build(name.split()[0], **SMALL.get(name, {})).fit(split)
 
 
 def ready_for_test(name: str, split: Split) -> Model:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -29,6 +29,10 @@ class LearnedModel(Model):
     @abstractmethod
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
         """Of one batch; equal generators give equal losses."""
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """What Adam moves, and how fast: all at the same rate, unless a model knows better."""
+        return [{"params": list(self.network.parameters())}]
 
     def fit(
         self,

@@ -58,7 +58,7 @@ def train(
         run.open(told, resume=resume)
     with _threads(config.threads), _interruptible() as interruption:
         num_batches = model.prepare(split)
-        optimizer = torch.optim.Adam(model.network.parameters(), lr=config.learning_rate)
+        optimizer = torch.optim.Adam(model.parameter_groups(), lr=config.learning_rate)
         best, position = None, Position()
         average = WeightAverage(model.network, config.averaging) if config.averaging else None
         if run and resume and run.checkpoint.exists():

@@ -77,7 +77,7 @@ def cut_streams(draw: st.DrawFn) -> Split:
 
 def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
     """With random values everywhere, so that nothing hides behind a zero or a one."""
-    model = TCL(**chosen)
+    model = TCL("paper", **chosen)
     model.prepare(split)
     model.network.double()
     generator = torch.Generator().manual_seed(seed)
@@ -266,7 +266,7 @@ def test_windows_hold_every_training_event_with_other_targets(
     split: Split, chosen: dict[str, Any], seed: int
 ) -> None:
     past = Past(split.train)
-    windows = TrainingWindows(split.train, TCL(**chosen).config)
+    windows = TrainingWindows(split.train, TCL("paper", **chosen).config)
     random = np.random.default_rng(seed)
     columns = [row for at in range(len(windows)) for row in columns_of(windows.draw(at, random))]
     assert [tuple(row[:2]) for row in columns] == past.parties

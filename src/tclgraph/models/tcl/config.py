@@ -67,6 +67,8 @@ class TCLConfig(TrainingConfig):
     """The same of the source, the time since its last event, and how often it tries new targets."""
     nearby: bool = False
     """Targets that are near the source: what its partners' partners met, and turned to next."""
+    term_rate: PositiveFloat = 3.0
+    """How many times faster these terms learn than the encoder."""
 
     def __post_init__(self) -> None:
         terms = ("pair_history", "repeat_gate", "candidate_state", "source_state", "nearby")
@@ -96,7 +98,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "nearby": True,
         "intervals": "log",
         "batch_size": 256,
-        "learning_rate": 2e-3,
+        "learning_rate": 1e-3,
         "averaging": 0.99,
         "epochs": 12,
     },

@@ -83,6 +83,16 @@ class TCL(LearnedModel):
         self._space = NodeSpace(graph=graph, num_sources=len(sources), num_targets=len(targets))
         self._followed = NodeStates(network, DependencyGraph(self._space))
 
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        groups = super().parameter_groups()
+        if self.network.terms:
+            terms = list(self.network.terms.parameters())
+            in_terms = {id(one) for one in terms}
+            encoder = [one for one in groups[0]["params"] if id(one) not in in_terms]
+            rate = self.config.learning_rate * self.config.term_rate
+            groups = [{"params": encoder}, {"params": terms, "lr": rate}]
+        return groups
+
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
         if self.config.contrast == "full":
             return self.full_loss_of(self._windows.draw_full(batch, random), random)

@@ -34,6 +34,7 @@ from tclgraph.models.tcl.config import TCLConfig
 _CANDIDATE_HIDDEN = 16
 _PAIR_HIDDEN = 48
 _GATE_HIDDEN = 32
+_LEAST_DEVIATION = 0.05
 # Instead of minus infinity, which would make NaN where nothing at all is left.
 _NEVER = -1e9
 
@@ -53,10 +54,11 @@ class Scale(nn.Module):
         """Take mean and deviation from a sample."""
         if len(facts_NF):
             wide = facts_NF.astype(np.float64)
-            # A fact that hardly ever changes would be blown up by its tiny deviation.
-            inverse = 1 / np.maximum(wide.std(axis=0), 1e-3)
+            deviation = wide.std(axis=0)
+            # A fact that hardly ever changed would be blown up, should it ever do.
+            deviation[deviation < _LEAST_DEVIATION] = 1.0
             self.mean.copy_(torch.from_numpy(wide.mean(axis=0)))
-            self.inverse.copy_(torch.from_numpy(inverse))
+            self.inverse.copy_(torch.from_numpy(1 / deviation))
 
     def leave(self, which: slice) -> None:
         """These facts as they are."""
