@@ -201,7 +201,7 @@ def test_on_a_terminal_a_bar_tells_the_time_left(log: Path, tmp_path: Path) -> N
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "160"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
     ) as process:
         os.close(theirs)
         shown = b""
@@ -254,7 +254,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(here: Cli, log: Path, tmp_pat
         assert told in error
         assert all(note.startswith("note: ") for note in notes)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    for words in (("tune",), (*TUNE, "--trials", "0"), (*TUNE, "--budget", "-1")):
+    for words in (("tune",), (*TUNE, "--trials", "0"), (*TUNE, "--budget", "inf")):
         code, _, err = here(*words)
         assert code == 2
         assert "Traceback" not in err

@@ -78,7 +78,7 @@ def test_every_combination_is_tried_once_and_the_best_comes_first(
 
 
 def test_a_trial_is_worth_what_training_finds(split: Split, tmp_path: Path) -> None:
-    settings = {**SMALL, "epochs": 4, "learning_rate": 0.05}
+    settings = {**SMALL, "epochs": 8, "learning_rate": 0.05}
     with opened(split, tmp_path / "study", **settings) as search:
         search.run(seconds=LONG, max_trials=1)
         (trial,) = search.trials()
@@ -87,7 +87,7 @@ def test_a_trial_is_worth_what_training_finds(split: Split, tmp_path: Path) -> N
     figures = [json.loads(line)["valid"]["MRR"] for line in lines]
     assert trial.valid is not None
     assert trial.valid["MRR"] == max(figures)
-    assert trial.epoch == figures.index(max(figures)) + 1
+    assert trial.epoch == figures.index(max(figures)) + 1 < 8
 
 
 def test_choosing_by_mean_rank_turns_the_order_round(split: Split, tmp_path: Path) -> None:

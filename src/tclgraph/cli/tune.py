@@ -32,7 +32,9 @@ def tune(
             "--set", metavar="NAME=VALUE", help="A setting that all trials share; repeatable."
         ),
     ] = None,
-    budget: Annotated[float, typer.Option(min=0, help="Minutes for this call.")] = 30.0,
+    budget: Annotated[
+        float, typer.Option(min=0, max=100_000, help="Minutes for this call.")
+    ] = 30.0,
     trials: Annotated[
         Optional[int], typer.Option(min=1, help="At most so many, with those of earlier calls.")
     ] = None,
@@ -146,7 +148,10 @@ def _table(trials: "list[Trial]") -> "Table":
     from tclgraph.cli.terminal import new_table
     from tclgraph.evaluation.report import decimals
 
-    table = new_table(*trials[0].settings, *_SHOWN, "epoch", "seconds", "state")
+    # Ten columns, to be read in a terminal of 80.
+    settings = (name.replace("_", "\n") for name in trials[0].settings)
+    table = new_table(*settings, *_SHOWN, "epoch", "seconds", "state")
+    table.padding = (0, 0)
     for trial in trials:
         figures = ["-" for _ in _SHOWN]
         if trial.valid:
@@ -166,12 +171,15 @@ def _showing(search: "Search", seconds: float) -> "Iterator[tuple[Watch, Callabl
     """A bar with time left where someone watches, and a line per trial, on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
 
     console = Console(stderr=True, highlight=False)
-    columns = BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn()
+    # What does not fit into a narrow terminal is the end of the text, not the time.
+    text = TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1))
+    columns = BarColumn(bar_width=20), TimeRemainingColumn(), text
     started = monotonic()
     number = len(search.trials()) + 1
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    with Progress(*columns, console=console, expand=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("preparing (the first run on a machine compiles)", total=seconds)
 
         def watch(moment: "Moment") -> None:
