@@ -20,6 +20,8 @@ from tests.streams import Cli
 TUNE = (
     "tune",
     "log.csv",
+    "--preset",
+    "paper",
     *(
         word
         for setting in ("epochs=1", "batch_size=8", "width=4", "heads=2", "levels=3", "threads=1")
