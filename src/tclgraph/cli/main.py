@@ -11,6 +11,7 @@ from tclgraph.cli.embed import embed
 from tclgraph.cli.evaluate import evaluate
 from tclgraph.cli.recommend import recommend
 from tclgraph.cli.train import train
+from tclgraph.cli.tune import tune
 from tclgraph.errors import InputError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(datasets)
 app.command()(describe)
 app.command()(train)
+app.command()(tune)
 app.command()(evaluate)
 app.command()(recommend)
 app.command()(embed)

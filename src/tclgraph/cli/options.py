@@ -8,12 +8,30 @@ from typing import Annotated, Any, Optional, get_type_hints
 
 import typer
 
+from tclgraph.errors import InputError
+
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 
 At = Annotated[
     Optional[str],
     typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
 ]
+
+DEFAULT_PRESET = "default"
+Preset = Annotated[
+    str, typer.Option(help="default, paper (to the letter) or fast (paper, with shared negatives).")
+]
+
+
+def read_settings(words: list[str] | None) -> dict[str, str]:
+    """What --set says; the model knows which settings there are, and their types."""
+    settings = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"cannot read the setting {word!r}; write --set NAME=VALUE")
+        settings[name.strip()] = value.strip()
+    return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +70,23 @@ class LogOptions:
             "as the paper's authors do.",
         ),
     ] = False
+
+    def words(self) -> list[str]:
+        """The flags that say this again.
+
+        >>> LogOptions(split="60/20/20", header=False, seen_only=True).words()
+        ['--no-header', '--split', '60/20/20', '--seen-only']
+        """
+        words = []
+        for field in fields(self):
+            value, flag = getattr(self, field.name), "--" + field.name.replace("_", "-")
+            if value == field.default:
+                continue
+            if isinstance(value, bool):
+                words.append(flag if value else flag.replace("--", "--no-"))
+            else:
+                words += [flag, value]
+        return words
 
 
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:

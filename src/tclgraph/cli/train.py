@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -15,9 +15,7 @@ def train(
         Optional[str],
         typer.Argument(help="A catalogue name or a file; with --resume, the run knows it."),
     ] = None,
-    preset: Annotated[
-        str, typer.Option(help="paper (to the letter) or fast (shared negatives).")
-    ] = "paper",
+    preset: options.Preset = options.DEFAULT_PRESET,
     set_: Annotated[
         Optional[list[str]],
         typer.Option("--set", metavar="NAME=VALUE", help="A setting, like width=32; repeatable."),
@@ -42,7 +40,7 @@ def train(
     from tclgraph.training.progress import watching
     from tclgraph.training.run_folder import RunFolder
 
-    settings = dict(_setting(one) for one in set_ or ())
+    settings = options.read_settings(set_)
     if run is None:
         if log is None:
             raise InputError("give a log to train on, or a --run to --resume")
@@ -83,12 +81,3 @@ def train(
     figures = "  ".join(f"{name} {figure:.4g}" for name, figure in best["valid"].items())
     print(f"{run}: best after epoch {best['epoch']}, valid {figures}")
     print(f"next: tclgraph evaluate {run}")
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    from tclgraph.errors import InputError
-
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"cannot read the setting {text!r}; write --set NAME=VALUE")
-    return name.strip(), value.strip()

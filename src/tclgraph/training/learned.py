@@ -1,9 +1,10 @@
 """What the loop asks of a model that learns by gradient descent, and what it gives for it."""
 
 from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor, nn
@@ -19,6 +20,11 @@ from tclgraph.training.run_folder import RunFolder
 class LearnedModel(Model):
     """A model with a network that is trained batch by batch."""
 
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "learning_rate": (1e-4, 5e-4, 1e-3, 5e-3),
+        "batch_size": (128, 256, 512),
+    }
+    """Settings that are worth tuning, and the values worth trying."""
     config: TrainingConfig
     network: nn.Module
 

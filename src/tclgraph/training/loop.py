@@ -201,7 +201,7 @@ def _moment(
             else None
         ),
         metric=metric,
-        valid=last["valid"][metric] if last else None,
+        valid=last["valid"] if last else None,
         best_epoch=position.best_epoch,
         floor=(floor["model"], floor["valid"][metric]) if floor else None,
     )

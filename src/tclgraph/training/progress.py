@@ -1,7 +1,7 @@
 """What is shown while a model trains."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,8 +20,9 @@ class Moment:
     """Mean over the epoch so far."""
     events_per_second: float | None
     metric: str
-    valid: float | None
-    """After the last finished epoch."""
+    """Which of the validation metrics says what epoch is best."""
+    valid: Mapping[str, float] | None
+    """Metrics after the last finished epoch."""
     best_epoch: int | None
     floor: tuple[str, float] | None
     """Name and validation figure of the best floor."""
@@ -37,7 +38,7 @@ class Moment:
         if self.events_per_second is not None:
             words.append(f"{self.events_per_second:,.0f} events/s")
         if self.valid is not None:
-            words.append(f"valid {self.metric} {self.valid:.4g}")
+            words.append(f"valid {self.metric} {self.valid[self.metric]:.4g}")
         if self.floor is not None:
             words.append(f"(floor {self.floor[0]} {self.floor[1]:.4g})")
         return "  ".join(words)

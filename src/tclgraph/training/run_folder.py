@@ -46,7 +46,7 @@ class RunFolder:
             if had != wanted:
                 raise InputError(
                     f"{self.path} was begun with other {part} ({_difference(had, wanted)}); "
-                    "resume with the same, or begin a run in another folder"
+                    "go on with the same, or begin in another folder"
                 )
 
     def refuse_another(self) -> None:

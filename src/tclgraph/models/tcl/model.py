@@ -52,6 +52,12 @@ class TCL(LearnedModel):
     """
 
     name = "tcl"
+    search_space = {  # noqa: RUF012  # a ClassVar of the base
+        "learning_rate": (5e-4, 1e-3, 2e-3, 5e-3),
+        "input_dropout": (0.1, 0.3, 0.6),
+        "levels": (3, 4, 5),
+        "width": (32, 64, 128),
+    }
     config: TCLConfig
     network: TCLNetwork
 
