@@ -55,14 +55,16 @@ def all_at(graph: DependencyGraph, time: float) -> tuple[IntArray, FloatArray]:
     return sources_of(graph), np.full(graph.space.num_sources, time)
 
 
-def random_queries(
-    random: np.random.Generator, stream: EventStream, start: int, stop: int
-) -> tuple[IntArray, FloatArray]:
-    """One just before each of these events, half of them by a source that it is not of."""
-    source = stream.source[start:stop].copy()
-    stranger = random.integers(space_of(stream).num_sources, size=len(source))
+def each_of(stream: EventStream) -> tuple[IntArray, FloatArray]:
+    """A query just before each. Copies, as loops would be compiled anew for read-only columns."""
+    return stream.source.copy(), stream.time.copy()
+
+
+def strangers(source: IntArray, num_sources: int, seed: int) -> IntArray:
+    """Half of the queries, on average, by any other source."""
+    random = np.random.default_rng(seed)
     is_stranger = random.random(len(source)) < 0.5
-    return np.where(is_stranger, stranger, source), stream.time[start:stop]
+    return np.where(is_stranger, random.integers(num_sources, size=len(source)), source)
 
 
 def known_of(stream: EventStream, num_known: int) -> Known:
@@ -131,8 +133,8 @@ def test_a_block_that_reveals_equals_one_query_at_a_time(
 ) -> None:
     start = data.draw(st.integers(0, len(stream) - 1))
     stop = data.draw(st.integers(start + 1, len(stream)))
-    random = np.random.default_rng(seed)
-    source, time = random_queries(random, stream, start, stop)
+    source, time = each_of(stream[start:stop])
+    source = strangers(source, space_of(stream).num_sources, seed)
     block = Present(built(stream), start).facts(source, time, reveals=True)
     growing = built(stream[:start])
     present = Present(growing)
@@ -158,10 +160,10 @@ def test_nothing_later_leaks(stream: EventStream, data: st.DataObject) -> None:
 def test_nothing_after_a_block_leaks_into_it(stream: EventStream, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(stream) - 1))
     stop = data.draw(st.integers(start + 1, len(stream)))
-    source, time = stream.source[start:stop], stream.time[start:stop]
+    queries = each_of(stream[start:stop])
     assert_equal(
-        Present(built(stream), start).facts(source, time, reveals=True),
-        Present(built(stream[:stop]), start).facts(source, time, reveals=True),
+        Present(built(stream), start).facts(*queries, reveals=True),
+        Present(built(stream[:stop]), start).facts(*queries, reveals=True),
     )
 
 
@@ -202,7 +204,7 @@ def test_asking_changes_nothing(stream: EventStream, data: st.DataObject) -> Non
     first = present.facts(*queries)
     # Much later the windows are empty, and after a block the events of it have happened.
     present.facts(*all_at(graph, stream.time[-1] + 1e7))
-    present.facts(stream.source[start:], stream.time[start:], reveals=True)
+    present.facts(*each_of(stream[start:]), reveals=True)
     assert_equal(present.facts(*queries), first)
 
 

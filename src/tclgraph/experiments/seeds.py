@@ -9,10 +9,12 @@ runs/results, and a run that was interrupted is resumed.
 import json
 import os
 import statistics
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import typer
 
@@ -26,6 +28,7 @@ from tclgraph.events.stream import check_graph
 from tclgraph.events.writers import replacing
 from tclgraph.experiments.plots import draw_learning_curves
 from tclgraph.models.tcl.model import TCL
+from tclgraph.training.loop import best_epoch
 from tclgraph.training.run_folder import RunFolder
 
 PAPER: dict[str, dict[str, tuple[float, float]]] = {
@@ -34,31 +37,71 @@ PAPER: dict[str, dict[str, tuple[float, float]]] = {
 }
 """Table 2 of the paper, mean and deviation."""
 SHOWN = ("MR", "MRR", "Hit@10")
+PARTS: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
 
 
-def open_split(log: str, graph: str | None, *, seen_only: bool) -> Split:
-    stream = load(log, graph=None if graph is None else check_graph(graph), features=())
-    return stream.split(*parse_shares(CATALOG[log].split), seen_only=seen_only)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """A log and how it is split, as plain words that another process can be told."""
+
+    log: str
+    """A catalogue name or a file."""
+    graph: str | None
+    split: str | None
+    seen_only: bool
+
+    @property
+    def name(self) -> str:
+        return Path(self.log).name.split(".")[0]
+
+    @property
+    def file(self) -> str:
+        """What was read, without its folder."""
+        if self.log not in CATALOG:
+            return Path(self.log).name
+        path = find(CATALOG[self.log])
+        return path.name if path else ""
+
+    def open(self) -> Split:
+        graph = None if self.graph is None else check_graph(self.graph)
+        stream = load(self.log, graph=graph, features=())
+        shares = self.split or CATALOG[self.log].split
+        return stream.split(*parse_shares(shares), seen_only=self.seen_only)
 
 
 def train_one(
-    seed: int, log: str, graph: str | None, seen_only: bool, preset: str, folder: str
+    data: Data, preset: str, settings: dict[str, Any], folder: str, part: Literal["valid", "test"]
 ) -> dict[str, Any]:
-    """One seed, from whichever point an earlier attempt reached."""
-    split = open_split(log, graph, seen_only=seen_only)
-    model = TCL(preset, seed=seed, threads=1)
+    """One run, from whichever point an earlier attempt reached, and what it does on a part."""
+    split = data.open()
+    model = TCL(preset, threads=1, **settings)
     model.fit(split, run=folder, resume=True, watch=lambda _: None)
-    report = evaluate(model, split, beside_floors=False)
+    report = evaluate(model, split, part=part, beside_floors=False)
     curve = RunFolder(folder).read_metrics()
-    best = max(curve, key=lambda entry: entry["valid"][model.config.choose_by])
-    return {"seed": seed, "best_epoch": best["epoch"], "test": report.to_json(), "curve": curve}
+    best = best_epoch(curve, model.config.choose_by)
+    return {
+        "seed": model.config.seed,
+        "best_epoch": best,
+        "seconds_to_best": round(
+            sum(split.train_end / entry["events_per_second"] for entry in curve[:best]), 1
+        ),
+        part: report.to_json(),
+        "curve": curve,
+    }
 
 
-def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean and sample deviation over seeds, of test metrics."""
+def several(jobs: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    """`train_one` of each, in order, as many at a time as there are cores."""
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        for job in [pool.submit(train_one, *words) for words in jobs]:
+            yield job.result()
+
+
+def summary(reports: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Mean and sample deviation of each metric."""
     found = {}
-    for metric in runs[0]["test"]["metrics"]:
-        figures = [run["test"]["metrics"][metric] for run in runs]
+    for metric in reports[0]:
+        figures = [report[metric] for report in reports]
         found[metric] = {
             "mean": statistics.fmean(figures),
             "deviation": statistics.stdev(figures) if len(figures) > 1 else 0.0,
@@ -66,57 +109,71 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     return found
 
 
+def floors_of(split: Split) -> dict[str, list[dict[str, Any]]]:
+    """What every floor does on valid and on test."""
+    return {
+        part: [
+            evaluate(floor().fit(split), split, part=part).to_json()
+            for floor in floors_for(split.events.graph)
+        ]
+        for part in PARTS
+    }
+
+
+def write_result(name: str, result: dict[str, Any]) -> Path:
+    """Into results/tcl, with what made it."""
+    target = Path("results/tcl") / f"{name}.json"
+    told = {
+        "command": "scripts/results tcl",
+        "version": __version__,
+        "machine": environment(),
+        **result,
+    }
+    with replacing(target) as temporary:
+        temporary.write_text(json.dumps(told, indent=1) + "\n")
+    return target
+
+
 def main(
-    log: Annotated[str, typer.Argument(help="A catalogue name.")],
+    log: Annotated[str, typer.Argument(help="A catalogue name or a file.")],
     graph: Annotated[Optional[str], typer.Option(help="bipartite or one-mode.")] = None,
+    split: Annotated[Optional[str], typer.Option(help="Like 80/10/10; default: known.")] = None,
     seen_only: Annotated[bool, typer.Option("--seen-only", help="As the authors do.")] = False,
     preset: Annotated[str, typer.Option(help="Of TCL.")] = "paper",
     seeds: Annotated[int, typer.Option(help="How many, counted from 0.")] = 5,
     name: Annotated[Optional[str], typer.Option(help="Of the result; default: the log's.")] = None,
 ) -> None:
     """Train and test every seed, as many at a time as there are cores, and write the result."""
-    name = name or log
+    data = Data(log=log, graph=graph, split=split, seen_only=seen_only)
+    name = name or data.name
     folders = [f"runs/results/{name}-{preset}-{seed}" for seed in range(seeds)]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        jobs = [
-            pool.submit(train_one, seed, log, graph, seen_only, preset, folder)
-            for seed, folder in enumerate(folders)
-        ]
-        runs = []
-        for job in jobs:
-            runs.append(job.result())
-            told = runs[-1]["test"]["metrics"]
-            print(f"seed {runs[-1]['seed']}:", {one: round(told[one], 4) for one in SHOWN})
-    split = open_split(log, graph, seen_only=seen_only)
-    floors = {
-        part: [
-            evaluate(floor().fit(split), split, part=part).to_json()
-            for floor in floors_for(split.events.graph)
-        ]
-        for part in ("valid", "test")
-    }
-    path = find(CATALOG[log])
+    runs = []
+    for run in several(
+        [(data, preset, {"seed": seed}, folder, "test") for seed, folder in enumerate(folders)]
+    ):
+        runs.append(run)
+        told = run["test"]["metrics"]
+        print(f"seed {run['seed']}:", {one: round(told[one], 4) for one in SHOWN}, flush=True)
+    opened = data.open()
     result = {
-        "command": "scripts/results tcl",
-        "version": __version__,
-        "machine": environment(),
-        "data": log,
-        "file": path.name if path else "",
-        "graph": split.events.graph,
-        "split": str(split),
-        "parts": split.sizes,
+        "data": data.name,
+        "file": data.file,
+        "graph": opened.events.graph,
+        "split": str(opened),
+        "parts": opened.sizes,
         "update": "streaming",
         "preset": preset,
         "config": RunFolder(folders[0]).read_config(),
         "seeds": list(range(seeds)),
-        "summary": summary(runs),
-        "paper": PAPER.get(log),
-        "floors": floors,
+        "summary": summary([run["test"]["metrics"] for run in runs]),
+        "summary_by_group": {
+            group: summary([run["test"][group] for run in runs]) for group in ("repeat", "new")
+        },
+        "paper": PAPER.get(data.name),
+        "floors": floors_of(opened),
         "runs": runs,
     }
-    target = Path("results/tcl") / f"{name}.json"
-    with replacing(target) as temporary:
-        temporary.write_text(json.dumps(result, indent=1) + "\n")
+    target = write_result(name, result)
     draw_learning_curves(result, target.with_suffix(""))
     print(target)
 

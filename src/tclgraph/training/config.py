@@ -22,6 +22,8 @@ class TrainingConfig:
     """Events in a batch, which is a window of consecutive events."""
     learning_rate: PositiveFloat = 5e-4
     """Of Adam."""
+    warm_up: NonNegativeInt = 0
+    """Batches over which the learning rate rises to that, evenly."""
     averaging: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Validate and keep a running mean of the weights, of which each batch leaves this share."""
     max_gradient_norm: PositiveFloat | None = None

@@ -59,6 +59,8 @@ def train(
     with _threads(config.threads), _interruptible() as interruption:
         num_batches = model.prepare(split)
         optimizer = torch.optim.Adam(model.parameter_groups(), lr=config.learning_rate)
+        for group in optimizer.param_groups:
+            group["full_rate"] = group["lr"]
         best, position = None, Position()
         average = WeightAverage(model.network, config.averaging) if config.averaging else None
         if run and resume and run.checkpoint.exists():
@@ -87,9 +89,12 @@ def train(
                     model.network.parameters(), config.max_gradient_norm or math.inf
                 )
                 _check(loss.item(), norm.item(), position, model, run)
+                number = position.epoch * num_batches + position.batch + 1
+                for group in optimizer.param_groups:
+                    group["lr"] = group["full_rate"] * min(1.0, number / (config.warm_up + 1))
                 optimizer.step()
                 if average:
-                    average.follow(position.epoch * num_batches + position.batch + 1)
+                    average.follow(number)
 
                 if position.first_loss is None:
                     position.first_loss = loss.item()

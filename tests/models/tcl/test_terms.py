@@ -45,6 +45,7 @@ def full_settings(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
     return {
         **{name: draw(st.booleans()) for name in SWITCHES},
         "repeat_gate": draw(st.booleans()),
+        "even_repeats": draw(st.sampled_from([0.0, 0.05, 0.5])),
         "width": 8,
         "heads": 2,
         "levels": draw(st.integers(1, 3)),
@@ -81,7 +82,7 @@ class SlowScores:
         self.events = events
         self.reference = reference_of(model, events)
         assert model.network.terms is not None
-        self.known = dict(model.network.terms.named_parameters())
+        self.known: dict[str, Tensor] = {**dict(model.network.terms.named_parameters())}
         self.known |= dict(model.network.terms.named_buffers())
 
     def scaled(self, name: str, facts: np.ndarray[Any, Any]) -> Tensor:
@@ -90,9 +91,8 @@ class SlowScores:
 
     def layers(self, name: str, value: Tensor) -> Tensor:
         """Linear layers of a Sequential with GELU between."""
-        numbers = sorted(
-            {int(one.split(".")[1]) for one in self.known if one.startswith(f"{name}.")}
-        )
+        own = [one.split(".") for one in self.known if one.startswith(f"{name}.")]
+        numbers = sorted({int(parts[1]) for parts in own})
         for number in numbers:
             weight, bias = (self.known[f"{name}.{number}.{one}"] for one in ("weight", "bias"))
             value = weight @ value + bias
@@ -131,13 +131,20 @@ class SlowScores:
                 nobody = torch.zeros_like(asking)  # a constant of the query, which a softmax drops
                 match = self.reference.match
                 new[target] = new[target] + match(asking, other) - match(asking, nobody)
-        if met and new and self.config.pair_history and self.config.repeat_gate:
+        if met and self.config.repeat_gate:
             gate = self.layers("gate", about_source)
             will, will_not = functional.logsigmoid(gate), functional.logsigmoid(-gate)
+            if len(met) == self.events.num_targets:
+                will = torch.zeros_like(gate)
             all_met = torch.stack(list(met.values())).logsumexp(0)
-            all_new = torch.stack(list(new.values())).logsumexp(0)
-            found = {one: will + value - all_met for one, value in met.items()}
-            found |= {one: will_not + value - all_new for one, value in new.items()}
+            even = self.config.even_repeats
+            found = {
+                one: will + ((1 - even) * (value - all_met).exp() + even / len(met)).log()
+                for one, value in met.items()
+            }
+            if new:
+                all_new = torch.stack(list(new.values())).logsumexp(0)
+                found |= {one: will_not + value - all_new for one, value in new.items()}
             return found
         every = torch.stack([*met.values(), *new.values()]).logsumexp(0)
         return {one: value - every for one, value in (met | new).items()}

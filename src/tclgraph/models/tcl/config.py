@@ -61,6 +61,8 @@ class TCLConfig(TrainingConfig):
     """What source and target have had with each other: when last, how often, who began."""
     repeat_gate: bool = False
     """First whether it will be a target that was met before, then which. False: all at once."""
+    even_repeats: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the repeats, as the gate has them, that all met targets get alike."""
     candidate_state: bool = False
     """How long ago and how often every target acted and was acted upon."""
     source_state: bool = False
@@ -93,12 +95,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "contrast": "full",
         "pair_history": True,
         "repeat_gate": True,
+        "even_repeats": 0.05,
         "candidate_state": True,
         "source_state": True,
         "nearby": True,
         "intervals": "log",
         "batch_size": 256,
         "learning_rate": 1e-3,
+        "warm_up": 50,
         "averaging": 0.99,
         "epochs": 12,
     },

@@ -1,0 +1,89 @@
+"""What each ingredient of the default preset is worth: the whole, and the whole without it.
+
+    python -m tclgraph.experiments.ingredients collegemsg --seen-only
+
+writes results/tcl/ingredients.json, by validation alone: one seed for each that is left out, and
+three for the whole, whose deviation tells which differences mean anything.
+"""
+
+from typing import Annotated, Any
+
+import typer
+
+from tclgraph.experiments.seeds import SHOWN, Data, several, summary, write_result
+from tclgraph.training.run_folder import RunFolder
+
+WITHOUT: dict[str, dict[str, Any]] = {
+    "embeddings": {"embeddings": False},
+    "pair history": {"pair_history": False},
+    "repeat gate": {"repeat_gate": False},
+    "even repeats": {"even_repeats": 0.0},
+    "candidate state": {"candidate_state": False},
+    "source state": {"source_state": False},
+    "nearby": {"nearby": False},
+    "log intervals": {"intervals": "linear"},
+    "averaging": {"averaging": None},
+    "a faster rate for terms": {"term_rate": 1.0},
+    "all terms (full contrast alone)": {
+        "pair_history": False,
+        "repeat_gate": False,
+        "candidate_state": False,
+        "source_state": False,
+        "nearby": False,
+    },
+}
+"""What is left out, and how."""
+GROUPS = {"all": "metrics", "repeat": "repeat", "new": "new"}
+"""Names of groups in a report."""
+
+
+def main(
+    log: Annotated[str, typer.Argument(help="A catalogue name.")],
+    seen_only: Annotated[bool, typer.Option("--seen-only", help="As the authors do.")] = False,
+    seeds: Annotated[int, typer.Option(help="Of the whole.")] = 3,
+) -> None:
+    """Train all, as many at a time as there are cores, and write the result."""
+    data = Data(log=log, graph=None, split=None, seen_only=seen_only)
+    # One identity is a property of the log that is read, not of the model.
+    two_sided = Data(log=log, graph="bipartite", split=None, seen_only=seen_only)
+    runs = f"runs/results/{data.name}"
+    jobs: list[tuple[Any, ...]] = [
+        (data, "default", {"seed": seed}, f"{runs}-default-default-{seed}", "valid")
+        for seed in range(seeds)
+    ]
+    for number, settings in enumerate(WITHOUT.values()):
+        jobs.append((data, "default", settings, f"{runs}-without-{number}", "valid"))
+    jobs.append((two_sided, "default", {}, f"{runs}-two-sided", "valid"))
+    names = [*("" for _ in range(seeds)), *WITHOUT, "one identity"]
+    found = []
+    for name, run in zip(names, several(jobs), strict=True):
+        found.append(run)
+        told = run["valid"]["metrics"]
+        print(name or "the whole", {one: round(told[one], 4) for one in SHOWN}, flush=True)
+
+    def figures(run: dict[str, Any]) -> dict[str, Any]:
+        return {
+            group: {one: run["valid"][key][one] for one in SHOWN} for group, key in GROUPS.items()
+        }
+
+    whole = found[:seeds]
+    result = {
+        "data": data.name,
+        "file": data.file,
+        "graph": "one-mode",
+        "split": str(data.open()),
+        "part": "valid",
+        "update": "streaming",
+        "seeds": list(range(seeds)),
+        "config": RunFolder(f"{runs}-default-default-0").read_config(),
+        "whole": {group: summary([figures(run)[group] for run in whole]) for group in GROUPS},
+        "without": {
+            name: {"settings": WITHOUT.get(name, {"graph": "bipartite"}), **figures(run)}
+            for name, run in zip(names[seeds:], found[seeds:], strict=True)
+        },
+    }
+    print(write_result("ingredients", result))
+
+
+if __name__ == "__main__":
+    typer.run(main)
