@@ -17,7 +17,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "embeddings": {"embeddings": False},
     "pair history": {"pair_history": False},
     "repeat gate": {"repeat_gate": False},
-    "even repeats": {"even_repeats": 0.0},
+    "repeat bias": {"repeat_bias": 0.0},
     "candidate state": {"candidate_state": False},
     "source state": {"source_state": False},
     "nearby": {"nearby": False},

@@ -45,7 +45,7 @@ def full_settings(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
     return {
         **{name: draw(st.booleans()) for name in SWITCHES},
         "repeat_gate": draw(st.booleans()),
-        "even_repeats": draw(st.sampled_from([0.0, 0.05, 0.5])),
+        "repeat_bias": draw(st.sampled_from([0.0, 1.0, -0.5])),
         "width": 8,
         "heads": 2,
         "levels": draw(st.integers(1, 3)),
@@ -101,9 +101,16 @@ class SlowScores:
         return value[0]
 
     def log_probabilities(
-        self, source: int, time: float, event: int, among: list[int], stands_for: Tensor
+        self,
+        source: int,
+        time: float,
+        event: int,
+        among: list[int],
+        stands_for: Tensor,
+        *,
+        bias: float = 0.0,
     ) -> dict[int, Tensor]:
-        """Of the targets in `among`, each standing for so many."""
+        """Of the targets in `among`, each standing for so many, the gate moved by so much."""
         facts = facts_before(self.events, event, source, time)
         about_source = self.scaled("source_scale", facts.source[0])
         by = self.known["by_all"] + (
@@ -132,16 +139,12 @@ class SlowScores:
                 match = self.reference.match
                 new[target] = new[target] + match(asking, other) - match(asking, nobody)
         if met and self.config.repeat_gate:
-            gate = self.layers("gate", about_source)
+            gate = self.layers("gate", about_source) + bias
             will, will_not = functional.logsigmoid(gate), functional.logsigmoid(-gate)
             if len(met) == self.events.num_targets:
                 will = torch.zeros_like(gate)
             all_met = torch.stack(list(met.values())).logsumexp(0)
-            even = self.config.even_repeats
-            found = {
-                one: will + ((1 - even) * (value - all_met).exp() + even / len(met)).log()
-                for one, value in met.items()
-            }
+            found = {one: will + value - all_met for one, value in met.items()}
             if new:
                 all_new = torch.stack(list(new.values())).logsumexp(0)
                 found |= {one: will_not + value - all_new for one, value in new.items()}
@@ -152,7 +155,12 @@ class SlowScores:
     def of_all(self, source: int, time: float, event: int) -> Tensor:
         count = self.events.num_targets
         found = self.log_probabilities(
-            source, time, event, list(range(count)), torch.ones(count, dtype=torch.float64)
+            source,
+            time,
+            event,
+            list(range(count)),
+            torch.ones(count, dtype=torch.float64),
+            bias=self.config.repeat_bias,
         )
         return torch.stack([found[target] for target in range(count)])
 

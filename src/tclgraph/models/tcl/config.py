@@ -53,7 +53,7 @@ class TCLConfig(TrainingConfig):
     contrast: Literal["sampled", "full"] = "sampled"
     """sampled: with `negatives` targets, as in the paper. full: with all of them, which the
     settings from here on need."""
-    contrast_limit: PositiveInt = 4096
+    contrast_limit: PositiveInt = 512
     """Of more targets than this, so many are drawn for each batch to stand for all."""
     embeddings: bool = True
     """False: only the terms below make the score."""
@@ -61,8 +61,9 @@ class TCLConfig(TrainingConfig):
     """What source and target have had with each other: when last, how often, who began."""
     repeat_gate: bool = False
     """First whether it will be a target that was met before, then which. False: all at once."""
-    even_repeats: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of the repeats, as the gate has them, that all met targets get alike."""
+    repeat_bias: float = 0.0
+    """Added to the gate in ranking, not in training: sources settle down, so that they repeat more
+    in the time to come than the gate has learned."""
     candidate_state: bool = False
     """How long ago and how often every target acted and was acted upon."""
     source_state: bool = False
@@ -95,7 +96,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "contrast": "full",
         "pair_history": True,
         "repeat_gate": True,
-        "even_repeats": 0.05,
+        "repeat_bias": 1.0,
         "candidate_state": True,
         "source_state": True,
         "nearby": True,
@@ -104,7 +105,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-3,
         "warm_up": 50,
         "averaging": 0.99,
-        "epochs": 12,
+        "epochs": 10,
+        "patience": 3,
     },
     "paper": {},
     "fast": {"negative_pool": 256},

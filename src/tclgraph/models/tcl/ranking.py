@@ -88,7 +88,8 @@ def _log_probabilities(network: TCLNetwork, facts: Facts, match_BT: Tensor) -> S
     """Of each target being the next."""
     assert network.terms is not None
     every = Choice(np.arange(match_BT.shape[1]))
-    return network.terms(facts, match_BT, every).cpu().numpy()  # type: ignore[no-any-return]
+    found: Tensor = network.terms(facts, match_BT, every, network.config.repeat_bias)
+    return found.cpu().numpy()
 
 
 def _point_process_scores(

@@ -3,11 +3,8 @@
 A next target is either one that the source has met or one that it has not. These are different
 problems, so each has a distribution of its own, and a gate says how likely either is:
 
-    log p(v) = log g + log softmax over met targets of    pair term(v)      (*)
+    log p(v) = log g + log softmax over met targets of    pair term(v)
     log p(v) = log (1 - g) + log softmax over others of   match(v) + candidate term(v)
-
-(*) of which a small share is spread evenly: old acquaintances get rarer in training than they are
-later on, when everybody has more of them, and what was learned would bury them among strangers.
 
 The vectors only speak of targets that were not met, where the facts say least, and learn from
 first meetings alone: so they cannot spoil what the pair term knows about repeats.
@@ -15,7 +12,6 @@ first meetings alone: so they cannot spoil what the pair term knows about repeat
 Shapes: B queries, K candidates (columns), P pairs that have met, F facts, H hidden.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,8 +130,10 @@ class HistoryTerms(nn.Module):
         if not self.config.nearby:
             self.candidate_scale.switch_off(_NEARBY)
 
-    def forward(self, facts: Facts, match_BK: Tensor, choice: Choice) -> Tensor:
-        """Log-probability of every column, [B, K]."""
+    def forward(
+        self, facts: Facts, match_BK: Tensor, choice: Choice, repeat_bias: float = 0.0
+    ) -> Tensor:
+        """Log-probability of every column, [B, K], the gate moved by so much."""
         source_BF = self.source_scale(self._tensor(facts.source))
         score_BK: Tensor = self.candidate(
             self._tensor(facts.candidate),
@@ -169,14 +167,13 @@ class HistoryTerms(nn.Module):
         all_new_B = new_BK.logsumexp(dim=1)
         all_met_B = log_sum_exp(pair_P, query_P, len(facts.source))
         if self.config.repeat_gate:
-            gate_B = self.gate(source_BF)[:, 0]
+            gate_B = self.gate(source_BF)[:, 0] + repeat_bias
             num_met = np.diff(facts.pair_start)
             # Who has met nobody cannot repeat, and who has met all cannot do otherwise.
             gate_B = gate_B.masked_fill(self._index(num_met == 0), _NEVER)
             gate_B = gate_B.masked_fill(self._index(num_met == len(choice.column_of)), -_NEVER)
             new_B = functional.logsigmoid(-gate_B) - all_new_B
-            met_P = self._spread(pair_P - all_met_B[query_P], self._tensor(num_met[query]))
-            met_P = met_P + functional.logsigmoid(gate_B)[query_P]
+            met_P = pair_P + (functional.logsigmoid(gate_B) - all_met_B)[query_P]
         else:
             new_B = -torch.logaddexp(all_new_B, all_met_B)
             met_P = pair_P + new_B[query_P]
@@ -184,14 +181,7 @@ class HistoryTerms(nn.Module):
         kept = self._index(np.flatnonzero(column >= 0))
         return found_BK.flatten().index_put((cell,), met_P[kept]).view_as(found_BK)
 
-    def _spread(self, met_P: Tensor, num_met_P: Tensor) -> Tensor:
-        """Log-probabilities among the met, a share of them given to all alike."""
-        share = self.config.even_repeats
-        if share == 0:
-            return met_P
-        return torch.logaddexp(met_P + math.log1p(-share), math.log(share) - num_met_P.log())
-
-    def _tensor(self, array: ScoreArray | IntArray) -> Tensor:
+    def _tensor(self, array: ScoreArray) -> Tensor:
         return torch.from_numpy(array).to(self.by_all)
 
     def _index(self, array: IntArray) -> Tensor:
