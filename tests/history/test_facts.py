@@ -220,7 +220,6 @@ def test_a_block_equals_single_queries(stream: EventStream, hours: list[int], se
         assert_query_equal(block, query, alone)
 
 
-@pytest.mark.xfail(reason="an event once out of a window stays out for the rest of a block")
 def test_queries_of_a_block_may_come_in_any_order_of_time() -> None:
     stream = EventStream.from_columns(["a"], ["x"], [0.0])
     present = Present(built(stream))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tclgraph.errors import InputError
+from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.models.registry import load_model
@@ -69,7 +70,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(split: Split)
 
 def test_training_lowers_the_loss_and_beats_chance(split: Split, tmp_path: Path) -> None:
     config = {**SMALL, "epochs": 30, "learning_rate": 1e-2, "input_dropout": 0.1}
-    TCL(**config).fit(split, run=tmp_path / "run")
+    TCL("paper", **config).fit(split, run=tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     floor, *epochs = map(json.loads, lines)
     assert floor["floor"]["model"]
@@ -160,7 +161,7 @@ def test_a_folder_takes_one_run_and_resumes_only_that(split: Split, tmp_path: Pa
     TCL(**SMALL).fit(split, run=run)
     with pytest.raises(InputError, match="holds a run already"):
         TCL(**SMALL).fit(split, run=run)
-    with pytest.raises(InputError, match=r"learning_rate: then 0\.0005, now 0\.1"):
+    with pytest.raises(InputError, match=r"learning_rate: then 0\.001, now 0\.1"):
         TCL(**SMALL, learning_rate=0.1).fit(split, run=run, resume=True)
     other = synthesize(SyntheticConfig(events=600, sources=20, targets=15, seed=9)).split(0.6, 0.2)
     with pytest.raises(InputError, match="other data"):
@@ -176,3 +177,30 @@ def test_a_damaged_checkpoint_is_told(split: Split, tmp_path: Path) -> None:
     (run / "last.safetensors").write_bytes(b"half of it")
     with pytest.raises(InputError, match="cannot read the checkpoint"):
         TCL(**SMALL).fit(split, run=run, resume=True)
+
+
+def test_the_rate_rises_evenly_while_warming_up(
+    split: Split, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates: list[list[float]] = []
+    step = torch.optim.Adam.step
+
+    def noting(self: torch.optim.Adam, *words: Any) -> Any:
+        rates.append([group["lr"] for group in self.param_groups])
+        return step(self, *words)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", noting)
+    TCL(**SMALL, warm_up=3, learning_rate=0.004, term_rate=2.0).fit(split)
+    encoder, terms = zip(*rates, strict=True)
+    assert encoder[:5] == pytest.approx([0.001, 0.002, 0.003, 0.004, 0.004])
+    assert terms == pytest.approx([2 * rate for rate in encoder])
+
+
+def test_averaged_weights_are_what_is_validated_and_kept(split: Split, tmp_path: Path) -> None:
+    settings = {**SMALL, "epochs": 1}
+    last = TCL(**settings, averaging=None).fit(split)
+    kept = TCL(**settings, averaging=0.9).fit(split, run=tmp_path / "run")
+    assert not torch.equal(last.network.node.weight, kept.network.node.weight)
+    found = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    report = evaluate(kept, split, part="valid", beside_floors=False)
+    assert found[1]["valid"]["MRR"] == pytest.approx(report["MRR"])

@@ -2,7 +2,8 @@
 
 Times are log(1 + seconds), counts log(1 + number), and 0 stands for "never", which a fact beside it
 tells from "just now". "Acted" is being the source of an event, "acted upon" its target; where
-sources and targets are different nodes, one half of these is 0.
+sources and targets are different nodes, one half of these is 0. A self-loop is one event in which
+its node acts, and as a candidate was acted upon too. Of a source its latest 2,000 events count.
 
 Source facts:
 
@@ -11,8 +12,8 @@ Source facts:
 | 3, 4       | time since it last acted; whether it ever did                                 |
 | 5-7, 8-10  | times acted, and acted upon, in the last hour, day and week                   |
 | 11         | its events                                                                    |
-| 12-15      | share of first meetings among its last 1, 4, 16 and 64 events                 |
-| 16, 17     | partners to an event; partners                                                |
+| 12-15      | first meetings among its last 1, 4, 16 and 64 events, divided by these        |
+| 16, 17     | partners, divided by its events and one; partners                             |
 
 Pair facts, of a source and one whom it has met:
 
@@ -33,12 +34,14 @@ Candidate facts:
 | 2, 3       | time since it acted; whether it ever did                                      |
 | 4          | times acted upon                                                              |
 | 5-7, 8-10  | times acted upon, and acted, in the last hour, day and week                   |
-| 11         | how often it is met by those whom the source's partners met: a partner of a   |
-|            | partner, or, where these are all sources, a target of one not long before     |
-| 12, 13     | how often others turned to it next after meeting the source's last partner,   |
-|            | and one of its earlier partners                                               |
+| 11         | how often the source's partners met it; where partners of partners are all    |
+|            | sources, how often it is among the five targets these had before              |
+| 12, 13     | how often others who met the source's last partner had it as their next, and  |
+|            | the same of its earlier partners                                              |
 
-In 11 and 13 the n-th latest partner counts 1/n.
+For 11 to 13 the source's 20 latest partners count (of its latest 100 events) with 20 events of
+each, but not those with the source, nor ways back to the partner. In 11 and 13 the n-th latest
+partner counts 1/n.
 """
 
 from __future__ import annotations
@@ -107,6 +110,7 @@ class Present:
     def follow(self, num_known: int | None = None) -> None:
         """Go on to where so many events have happened, or all."""
         end = len(self._graph) if num_known is None else num_known
+        assert self._num_known <= end <= len(self._graph), "the present only moves on"
         kernels.follow(
             self._graph.node,
             self._graph.time,
@@ -120,6 +124,17 @@ class Present:
             self._in_window,
         )
         self._num_known = end
+        if end:
+            # As far as the last event, so that a query need not begin with the first.
+            kernels.slide(
+                self._graph.node,
+                self._graph.time,
+                end,
+                self._graph.time[end - 1],
+                self._graph.space.first_target,
+                self._in_window,
+                self._tail,
+            )
 
     def facts(
         self,
@@ -138,6 +153,8 @@ class Present:
         graph = self._graph
         if columns is None:
             columns = np.arange(graph.space.num_targets)
+        if reveals:
+            assert self._num_known + len(source) <= len(graph), "there are events to reveal"
         found = kernels.describe(
             graph.node,
             graph.previous,
@@ -145,10 +162,11 @@ class Present:
             graph.time,
             graph.space.first_target,
             self._num_known,
-            np.ascontiguousarray(source),
-            np.ascontiguousarray(time),
+            # Copies, as the loops are compiled anew for arrays that are read-only.
+            np.array(source),
+            np.array(time),
             reveals,
-            columns,
+            np.array(columns),
             self._last.copy(),
             self._count.copy(),
             self._last_upon.copy(),

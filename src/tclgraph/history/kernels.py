@@ -29,6 +29,8 @@ NEAR_PARTNERS = 20
 NEAR_EVENTS = 20
 NEAR_STEPS = 5
 """How far "nearby" goes: so many latest partners, events of each, and steps back from those."""
+NEAR_REMEMBERED = 100
+"""Latest events of the source among which those partners are looked for."""
 
 
 @njit(cache=True, nogil=True)
@@ -38,6 +40,16 @@ def _before(instance: int, node: IntArray, previous: IntArray) -> Any:
     if event < 0:
         return -1
     return 2 * event if node[2 * event] == node[instance] else 2 * event + 1
+
+
+@njit(cache=True, nogil=True)
+def _count(
+    node: IntArray, event: int, first_target: int, window: int, change: int, in_window: IntArray
+) -> None:
+    """Let an event into a window, or out of it."""
+    in_window[window, node[2 * event + 1] - first_target] += change
+    if first_target == 0:
+        in_window[len(WINDOWS) + window, node[2 * event]] += change
 
 
 @njit(cache=True, nogil=True)
@@ -60,17 +72,14 @@ def follow(
         target = node[2 * event + 1] - first_target
         count[target] += 1
         last_upon[target] = time[event]
-        for window in range(len(WINDOWS)):
-            in_window[window, target] += 1
         if first_target == 0:  # in a one-mode graph who acts is a candidate too
-            actor = node[2 * event]
-            last_acted[actor] = time[event]
-            for window in range(len(WINDOWS)):
-                in_window[len(WINDOWS) + window, actor] += 1
+            last_acted[node[2 * event]] = time[event]
+        for window in range(len(WINDOWS)):
+            _count(node, event, first_target, window, 1, in_window)
 
 
 @njit(cache=True, nogil=True)
-def expire(
+def slide(
     node: IntArray,
     time: FloatArray,
     num_known: int,
@@ -79,14 +88,14 @@ def expire(
     in_window: IntArray,
     tail: IntArray,
 ) -> None:
-    """Take out of the windows what has become too old; `tail` is the oldest event of each."""
+    """Move the windows so that they end now; `tail` is the oldest event in each."""
     for window in range(len(WINDOWS)):
         while tail[window] < num_known and now - time[tail[window]] >= WINDOWS[window]:
-            event = tail[window]
-            in_window[window, node[2 * event + 1] - first_target] -= 1
-            if first_target == 0:
-                in_window[len(WINDOWS) + window, node[2 * event]] -= 1
+            _count(node, tail[window], first_target, window, -1, in_window)
             tail[window] += 1
+        while tail[window] > 0 and now - time[tail[window] - 1] < WINDOWS[window]:
+            tail[window] -= 1
+            _count(node, tail[window], first_target, window, 1, in_window)
 
 
 @njit(cache=True, nogil=True)
@@ -242,7 +251,7 @@ def _look_around(
     instance = last[source]
     num_partners = 0
     step = 0
-    while instance >= 0 and num_partners < NEAR_PARTNERS and step < NEAR_PARTNERS * NEAR_STEPS:
+    while instance >= 0 and num_partners < NEAR_PARTNERS and step < NEAR_REMEMBERED:
         partner = node[instance ^ 1]
         if seen[partner] != query:
             seen[partner] = query
@@ -329,7 +338,7 @@ def describe(
     for query in range(num_queries):
         known = num_known + query if reveals else num_known
         at = now[query]
-        expire(node, time, known, at, first_target, in_window, tail)
+        slide(node, time, known, at, first_target, in_window, tail)
         source_instance[query] = last[source[query]]
         num_partners = _walk_source(
             last[source[query]], at, node, previous, time, first_target,

@@ -17,7 +17,7 @@ class ConditionedScores(nn.Module):
     """score = Σ_h c_h · ReLU(w_h · facts + b_h), where the query gives c.
 
     `mean` and `inverse` standardise the facts; they are folded into the weights, as the facts
-    themselves are too many to touch twice.
+    themselves are too many to touch twice. No gradient flows into facts.
     """
 
     def __init__(self, num_facts: int, hidden: int) -> None:
