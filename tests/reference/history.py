@@ -36,7 +36,7 @@ class Meeting(NamedTuple):
 
 
 class Nearby(NamedTuple):
-    """Facts 11, 12 and 13 of every node that has any, before the logarithm."""
+    """Facts 13, 14 and 15 of every node that has any, before the logarithm."""
 
     met: dict[int, float]
     after_last: dict[int, float]
@@ -54,13 +54,20 @@ class Known:
         self._meetings: dict[int, list[Meeting]] = {}
         self._acted: dict[int, list[float]] = {}
         self._acted_upon: dict[int, list[float]] = {}
+        upon: list[int] = []
+        active: list[int] = []
         for event, (source, target_id, time) in enumerate(events):
             target = first_target + target_id
             self._acted.setdefault(source, []).append(time)
             self._acted_upon.setdefault(target, []).append(time)
+            upon.append(target)
+            active += [source, target] if first_target == 0 else [target]
             self._meetings.setdefault(source, []).append(Meeting(event, time, target, True))
             if target != source:
                 self._meetings.setdefault(target, []).append(Meeting(event, time, source, False))
+
+        self._upon_order = latest_first(upon)
+        self._active_order = latest_first(active)
 
     def meetings(self, node: int) -> list[Meeting]:
         """All of a node, oldest first."""
@@ -150,6 +157,10 @@ class Known:
             log1p(len(acted_upon)),
             *in_windows(acted_upon, now),
             *in_windows(acted, now),
+            *(
+                log1p(order.index(node) if node in order else len(order))
+                for order in (self._upon_order, self._active_order)
+            ),
             *(log1p(counted.get(node, 0.0)) for counted in nearby),
         ]
 

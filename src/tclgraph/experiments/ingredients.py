@@ -15,6 +15,7 @@ from tclgraph.training.run_folder import RunFolder
 
 WITHOUT: dict[str, dict[str, Any]] = {
     "embeddings": {"embeddings": False},
+    "centring": {"centred": False},
     "pair history": {"pair_history": False},
     "repeat gate": {"repeat_gate": False},
     "repeat bias": {"repeat_bias": 0.0},

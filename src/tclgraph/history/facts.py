@@ -34,13 +34,14 @@ Candidate facts:
 | 2, 3       | time since it acted; whether it ever did                                      |
 | 4          | times acted upon                                                              |
 | 5-7, 8-10  | times acted upon, and acted, in the last hour, day and week                   |
-| 11         | how often the source's partners met it; where partners of partners are all    |
+| 11, 12     | how many were acted upon later than it, and had any event later               |
+| 13         | how often the source's partners met it; where partners of partners are all    |
 |            | sources, how often it is among the five targets these had before              |
-| 12, 13     | how often others who met the source's last partner had it as their next, and  |
+| 14, 15     | how often others who met the source's last partner had it as their next, and  |
 |            | the same of its earlier partners                                              |
 
-For 11 to 13 the source's 20 latest partners count (of its latest 100 events) with 20 events of
-each, but not those with the source, nor ways back to the partner. In 11 and 13 the n-th latest
+For 13 to 15 the source's 20 latest partners count (of its latest 100 events) with 20 events of
+each, but not those with the source, nor ways back to the partner. In 13 and 15 the n-th latest
 partner counts 1/n.
 """
 
@@ -101,8 +102,8 @@ class Present:
         self._num_known = 0
         self._last = np.full(graph.space.num_nodes, NONE, dtype=np.int64)
         self._count = np.zeros(num_targets, dtype=np.int64)
-        self._last_upon = np.full(num_targets, np.nan)
-        self._last_acted = np.full(num_targets, np.nan)
+        self._last_upon = np.full(num_targets, NONE, dtype=np.int64)
+        self._last_acted = np.full(num_targets, NONE, dtype=np.int64)
         self._in_window = np.zeros((2 * len(kernels.WINDOWS), num_targets), dtype=np.int64)
         self._tail = np.zeros(len(kernels.WINDOWS), dtype=np.int64)
         self.follow(num_known)
@@ -113,7 +114,6 @@ class Present:
         assert self._num_known <= end <= len(self._graph), "the present only moves on"
         kernels.follow(
             self._graph.node,
-            self._graph.time,
             self._num_known,
             end,
             self._graph.space.first_target,

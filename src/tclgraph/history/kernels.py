@@ -15,7 +15,7 @@ from tclgraph.arrays import FloatArray, IntArray
 # Widths of the four tables; their columns are named in `facts`.
 NUM_SOURCE_FACTS = 18
 NUM_PAIR_FACTS = 18
-NUM_ACTIVITY_FACTS = 11
+NUM_ACTIVITY_FACTS = 13
 NUM_NEARBY_FACTS = 3
 NUM_CANDIDATE_FACTS = NUM_ACTIVITY_FACTS + NUM_NEARBY_FACTS
 
@@ -55,14 +55,13 @@ def _count(
 @njit(cache=True, nogil=True)
 def follow(
     node: IntArray,
-    time: FloatArray,
     first_event: int,
     end_event: int,
     first_target: int,
     last: IntArray,
     count: IntArray,
-    last_upon: FloatArray,
-    last_acted: FloatArray,
+    last_upon: IntArray,
+    last_acted: IntArray,
     in_window: IntArray,
 ) -> None:
     """Let events count for those who took part in them."""
@@ -71,9 +70,9 @@ def follow(
         last[node[2 * event]] = 2 * event  # after the other, as a self-loop is its source's
         target = node[2 * event + 1] - first_target
         count[target] += 1
-        last_upon[target] = time[event]
+        last_upon[target] = event
         if first_target == 0:  # in a one-mode graph who acts is a candidate too
-            last_acted[node[2 * event]] = time[event]
+            last_acted[node[2 * event]] = event
         for window in range(len(WINDOWS)):
             _count(node, event, first_target, window, 1, in_window)
 
@@ -99,13 +98,39 @@ def slide(
 
 
 @njit(cache=True, nogil=True)
+def _places(last: IntArray) -> Any:
+    """How many have a later last event than each; all who have none share the place after."""
+    place = np.empty(len(last), np.int64)
+    order = np.argsort(-last, kind="mergesort")
+    num_seen = 0
+    for at in range(len(order)):
+        if last[order[at]] >= 0:
+            num_seen += 1
+        place[order[at]] = min(at, num_seen)
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _to_front(which: int, is_first: bool, place: IntArray) -> None:
+    """Let one be the latest; with its first event there is one place more."""
+    before = place[which]
+    for other in range(len(place)):
+        if place[other] < before or is_first:
+            place[other] += 1
+    place[which] = 0
+
+
+@njit(cache=True, nogil=True)
 def _write_activity(
     candidates: IntArray,
     now: float,
+    time: FloatArray,
     count: IntArray,
-    last_upon: FloatArray,
-    last_acted: FloatArray,
+    last_upon: IntArray,
+    last_acted: IntArray,
     in_window: IntArray,
+    upon_place: IntArray,
+    active_place: IntArray,
     logs: Any,
     nearby: Any,
     facts: Any,
@@ -114,12 +139,14 @@ def _write_activity(
     for column in range(len(candidates)):
         candidate = candidates[column]
         if count[candidate] > 0:
-            facts[0, column] = np.log1p(now - last_upon[candidate])
+            facts[0, column] = np.log1p(now - time[last_upon[candidate]])
             facts[1, column] = 1.0
             facts[4, column] = logs[count[candidate]]
-        if not np.isnan(last_acted[candidate]):
-            facts[2, column] = np.log1p(now - last_acted[candidate])
+        if last_acted[candidate] >= 0:
+            facts[2, column] = np.log1p(now - time[last_acted[candidate]])
             facts[3, column] = 1.0
+        facts[11, column] = logs[upon_place[candidate]]
+        facts[12, column] = logs[active_place[candidate]]
     # One fact at a time from here on, so that memory is written in order.
     for window in range(2 * len(WINDOWS)):
         for column in range(len(candidates)):
@@ -305,8 +332,8 @@ def describe(
     columns: IntArray,
     last: IntArray,
     count: IntArray,
-    last_upon: FloatArray,
-    last_acted: FloatArray,
+    last_upon: IntArray,
+    last_acted: IntArray,
     in_window: IntArray,
     tail: IntArray,
 ) -> Any:
@@ -328,7 +355,9 @@ def describe(
     all_pairs = np.empty((64 * num_queries, NUM_PAIR_FACTS), np.float32)
     candidate_facts = np.zeros((64 * num_queries, NUM_CANDIDATE_FACTS), np.float32)
 
-    most = max(count.max(), in_window.max()) + num_queries
+    upon_place = _places(last_upon)
+    active_place = _places(last[first_target:])
+    most = max(count.max(), in_window.max(), num_targets) + num_queries
     logs = np.log1p(np.arange(most + 1)).astype(np.float32)
     slot = np.full(num_targets, -1, np.int64)
     oldest = np.empty(num_targets, np.int64)
@@ -364,20 +393,27 @@ def describe(
             pair_target[start + which] = partners[which]
             all_pairs[start + which] = pair_facts[which]
         _write_activity(
-            partners[:num_partners], at, count, last_upon, last_acted, in_window,
-            logs, nearby, candidate_facts[start:end].T,
+            partners[:num_partners], at, time, count, last_upon, last_acted, in_window,
+            upon_place, active_place, logs, nearby, candidate_facts[start:end].T,
         )  # fmt: skip
         _write_activity(
-            columns, at, count, last_upon, last_acted, in_window, logs, nearby, facts[query]
-        )
+            columns, at, time, count, last_upon, last_acted, in_window,
+            upon_place, active_place, logs, nearby, facts[query],
+        )  # fmt: skip
         for column in range(len(columns)):
             instance[query, column] = last[first_target + columns[column]]
         for which in range(num_reached):
             nearby[:, reached[which]] = 0.0
 
         if reveals:
+            target = node[2 * known + 1] - first_target
+            _to_front(target, last_upon[target] < 0, upon_place)
+            if first_target == 0 and node[2 * known] != target:
+                actor = node[2 * known]
+                _to_front(actor, last[actor] < 0, active_place)
+            _to_front(target, last[first_target + target] < 0, active_place)
             follow(
-                node, time, known, known + 1, first_target,
+                node, known, known + 1, first_target,
                 last, count, last_upon, last_acted, in_window,
             )  # fmt: skip
     end = pair_start[num_queries]

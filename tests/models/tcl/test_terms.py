@@ -29,7 +29,7 @@ from tests.models.tcl.test_reference import (
     seeds,
 )
 
-SWITCHES = ("pair_history", "candidate_state", "source_state", "nearby", "embeddings")
+SWITCHES = ("centred", "pair_history", "candidate_state", "source_state", "nearby", "embeddings")
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +63,8 @@ def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
     with torch.no_grad():
         for parameter in model.network.parameters():
             parameter.normal_(std=0.4, generator=generator)
+        if model.config.centred:
+            model.network.usual.normal_(generator=generator)
     model.forget()
     return model
 
@@ -81,6 +83,7 @@ class SlowScores:
         self.config = model.config
         self.events = events
         self.reference = reference_of(model, events)
+        self.usual = model.network.usual if model.config.centred else None
         assert model.network.terms is not None
         self.known: dict[str, Tensor] = {**dict(model.network.terms.named_parameters())}
         self.known |= dict(model.network.terms.named_buffers())
@@ -108,9 +111,13 @@ class SlowScores:
         among: list[int],
         stands_for: Tensor,
         *,
-        bias: float = 0.0,
+        bias: float,
+        usual: Tensor | None,
     ) -> dict[int, Tensor]:
-        """Of the targets in `among`, each standing for so many, the gate moved by so much."""
+        """Of the targets in `among`, each standing for so many, the gate moved by so much.
+
+        `usual` is the mean vector of sources.
+        """
         facts = facts_before(self.events, event, source, time)
         about_source = self.scaled("source_scale", facts.source[0])
         by = self.known["by_all"] + (
@@ -135,9 +142,13 @@ class SlowScores:
             if self.config.embeddings:
                 node = target + self.reference.past.first_target
                 other = self.reference.predictive_vector(node, event)
-                nobody = torch.zeros_like(asking)  # a constant of the query, which a softmax drops
-                match = self.reference.match
-                new[target] = new[target] + match(asking, other) - match(asking, nobody)
+                if self.config.centred:
+                    multiplicative = self.reference.parameters["discriminator.multiplicative"]
+                    new[target] = new[target] + (multiplicative * (asking - usual) * other).sum()
+                else:
+                    nobody = torch.zeros_like(asking)  # a constant, which a softmax drops
+                    match = self.reference.match
+                    new[target] = new[target] + match(asking, other) - match(asking, nobody)
         if met and self.config.repeat_gate:
             gate = self.layers("gate", about_source) + bias
             will, will_not = functional.logsigmoid(gate), functional.logsigmoid(-gate)
@@ -161,6 +172,7 @@ class SlowScores:
             list(range(count)),
             torch.ones(count, dtype=torch.float64),
             bias=self.config.repeat_bias,
+            usual=self.usual,
         )
         return torch.stack([found[target] for target in range(count)])
 
@@ -218,6 +230,9 @@ def test_loss_and_every_gradient(
     sample = np.random.default_rng(seed).choice(count, size=min(limit, count), replace=False)
     slow = SlowScores(model, train)
     first = at * model.config.batch_size
+    sources = train.source[first : first + len(window.true_column)].tolist()
+    asking = [slow.reference.predictive_vector(one, first + row) for row, one in enumerate(sources)]
+    usual = torch.stack(asking).mean(dim=0)
     losses = []
     for row in range(len(window.true_column)):
         true = int(train.target[first + row])
@@ -229,6 +244,8 @@ def test_loss_and_every_gradient(
             first + row,
             [true, *others],
             torch.tensor([1.0, *[each] * len(others)], dtype=torch.float64),
+            bias=0.0,
+            usual=usual,
         )
         losses.append(-found[true])
     if limit < count:
@@ -243,8 +260,8 @@ def test_what_is_switched_off_changes_no_score(split: Split, chosen: dict[str, A
     scales = dict(model.network.terms.named_modules())
     for name, scale, facts in (
         ("source_state", "source_scale", slice(None)),
-        ("candidate_state", "candidate_scale", slice(0, 11)),
-        ("nearby", "candidate_scale", slice(11, None)),
+        ("candidate_state", "candidate_scale", slice(0, 13)),
+        ("nearby", "candidate_scale", slice(13, None)),
     ):
         found = scales[scale]
         assert isinstance(found, Scale)

@@ -57,6 +57,8 @@ class TCLConfig(TrainingConfig):
     """Of more targets than this, so many are drawn for each batch to stand for all."""
     embeddings: bool = True
     """False: only the terms below make the score."""
+    centred: bool = False
+    """Of a source's vector only the difference from other sources' counts."""
     pair_history: bool = False
     """What source and target have had with each other: when last, how often, who began."""
     repeat_gate: bool = False
@@ -74,7 +76,14 @@ class TCLConfig(TrainingConfig):
     """How many times faster these terms learn than the encoder."""
 
     def __post_init__(self) -> None:
-        terms = ("pair_history", "repeat_gate", "candidate_state", "source_state", "nearby")
+        terms = (
+            "centred",
+            "pair_history",
+            "repeat_gate",
+            "candidate_state",
+            "source_state",
+            "nearby",
+        )
         wanted = [name for name in terms if getattr(self, name)]
         if self.contrast == "sampled" and (wanted or not self.embeddings):
             cause = f"{wanted[0]}=True" if wanted else "embeddings=False"
@@ -94,6 +103,7 @@ class TCLConfig(TrainingConfig):
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "contrast": "full",
+        "centred": True,
         "pair_history": True,
         "repeat_gate": True,
         "repeat_bias": 1.0,

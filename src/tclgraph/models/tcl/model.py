@@ -117,7 +117,7 @@ class TCL(LearnedModel):
             vectors = network(window.packed, random)
             asking_BD = vectors.index_select(0, on_device(window.source_position))
             states_ID = vectors.index_select(0, on_device(window.state_position))
-            match = network.discriminator.ranking_key(asking_BD) @ states_ID.T
+            match = network.ranking_key(asking_BD, learning=True) @ states_ID.T
             match_BK = match.gather(1, on_device(window.state))
         weight = None if window.weight is None else network.numbers(window.weight)
         found_BK: Tensor = network.terms(window.facts, match_BK, Choice(window.column_of, weight))

@@ -23,6 +23,7 @@ from tclgraph.models.tcl.terms import HistoryTerms
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs
 
 _INPUT_DEVIATION = 0.02
+_USUAL_RATE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class TimeUnits:
 
 class TCLNetwork(nn.Module):
     """Everything that is learned."""
+
+    usual: Tensor
 
     def __init__(self, config: TCLConfig, num_nodes: int, units: TimeUnits) -> None:
         super().__init__()
@@ -79,6 +82,9 @@ class TCLNetwork(nn.Module):
             self.intensity = PairIntensity()
         self._initialize()
         self.terms = HistoryTerms(config) if config.contrast == "full" else None
+        if config.centred:
+            # The mean vector of sources, as the last hundred batches or so had them.
+            self.register_buffer("usual", torch.zeros(width))
 
     def _initialize(self) -> None:
         """Paper: not said. Here: the input embeddings small, Glorot's rule for other matrices.
@@ -112,6 +118,20 @@ class TCLNetwork(nn.Module):
         partner_SD = state_SD.view(-1, 2, self.config.width).flip(1).flatten(0, 1)
         future: Tensor = self.projection(state_SD, partner_SD)
         return future
+
+    def ranking_key(self, asking_BD: Tensor, *, learning: bool = False) -> Tensor:
+        """What candidates' vectors are multiplied with.
+
+        Centred, only what sets a source apart from others counts. What all sources agree on is how
+        popular a target is; that was learned of the past, and facts know it as of now.
+        """
+        if not self.config.centred:
+            return self.discriminator.ranking_key(asking_BD)
+        usual = self.usual
+        if learning:
+            usual = asking_BD.mean(dim=0)
+            self.usual.lerp_(usual.detach(), _USUAL_RATE)
+        return self.discriminator.multiplicative * (asking_BD - usual)
 
     def _encode(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
         """The states of the roots."""

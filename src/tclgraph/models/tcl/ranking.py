@@ -24,7 +24,7 @@ def score_present(
     """Scores of all targets for each source, by the state as it is."""
     targets = states.graph.space.target_nodes
     asking_BD = states.vectors(source)
-    match_BT = network.discriminator.ranking_key(asking_BD) @ states.vectors(targets).T
+    match_BT = network.ranking_key(asking_BD) @ states.vectors(targets).T
     if network.terms:
         return _log_probabilities(network, states.present.facts(source, time), match_BT)
     if network.config.objective == "contrastive":
@@ -59,7 +59,7 @@ def score_each(network: TCLNetwork, states: NodeStates, events: EventStream) -> 
     asking_BD[_index(moved, asking_BD)] = new_ID[_index(own - 2 * start, new_ID)]
     source_time[moved] = graph.time[previous[moved]]
 
-    key_BD = network.discriminator.ranking_key(asking_BD)
+    key_BD = network.ranking_key(asking_BD)
     match = (key_BD @ before_TD.T).cpu().numpy()
     changed = (key_BD @ new_ID.T).cpu().numpy()
     for instance, node in enumerate(graph.node[2 * start :].tolist()):
