@@ -142,7 +142,7 @@ class SlowScores:
             if self.config.embeddings:
                 node = target + self.reference.past.first_target
                 other = self.reference.predictive_vector(node, event)
-                if self.config.centred:
+                if usual is not None:
                     multiplicative = self.reference.parameters["discriminator.multiplicative"]
                     new[target] = new[target] + (multiplicative * (asking - usual) * other).sum()
                 else:
@@ -232,7 +232,7 @@ def test_loss_and_every_gradient(
     first = at * model.config.batch_size
     sources = train.source[first : first + len(window.true_column)].tolist()
     asking = [slow.reference.predictive_vector(one, first + row) for row, one in enumerate(sources)]
-    usual = torch.stack(asking).mean(dim=0)
+    usual = torch.stack(asking).mean(dim=0) if chosen["centred"] else None
     losses = []
     for row in range(len(window.true_column)):
         true = int(train.target[first + row])

@@ -115,7 +115,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-3,
         "warm_up": 50,
         "averaging": 0.99,
-        "epochs": 10,
+        "epochs": 8,
         "patience": 3,
     },
     "paper": {},
