@@ -1,6 +1,7 @@
 """The figures that the README shows are the ones that results/ holds."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,31 +57,78 @@ def paper_row(name: str) -> str:
     return "| **as published** | " + " | ".join(cells) + " |"
 
 
+def best_floor(name: str, metric: str, group: str = "metrics") -> float:
+    pick = min if metric == "MR" else max
+    return float(pick(one[group][metric] for one in result(name)["floors"]["test"]))
+
+
 def floor_row(name: str) -> str:
-    floors = result(name)["floors"]["test"]
-    cells = [
-        f"{(min if metric == 'MR' else max)(one['metrics'][metric] for one in floors):.{digits}f}"
-        for metric, digits in TCL_DIGITS.items()
-    ]
+    cells = [f"{best_floor(name, metric):.{digits}f}" for metric, digits in TCL_DIGITS.items()]
     return "| **the best floor** | " + " | ".join(cells) + " |"
 
 
 def tcl_rows() -> list[str]:
     """TCL beside its paper and the best floor of each metric."""
     return [
+        tcl_row("CollegeMsg, preset default", "collegemsg-default"),
+        floor_row("collegemsg-default"),
         tcl_row("CollegeMsg, preset paper", "collegemsg"),
         tcl_row("CollegeMsg, preset fast", "collegemsg-fast"),
         paper_row("collegemsg"),
-        floor_row("collegemsg"),
+        tcl_row("Wikipedia, preset default", "wikipedia-default"),
+        floor_row("wikipedia-default"),
         tcl_row("Wikipedia, preset paper", "wikipedia"),
         paper_row("wikipedia"),
-        floor_row("wikipedia"),
+        tcl_row("lastfm_head, preset default", "lastfm_head-default"),
+        floor_row("lastfm_head-default"),
+        tcl_row("lastfm_head, preset paper", "lastfm_head"),
     ]
 
 
 def test_the_table_of_tcl() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert [line for line in lines if line.startswith("| **")] == tcl_rows()
+
+
+def group_rows() -> list[str]:
+    """The default preset and the best floor of each metric, for repeats and for first meetings."""
+    rows = []
+    for name in ("collegemsg", "wikipedia", "lastfm_head"):
+        summary = result(f"{name}-default")["summary_by_group"]
+        for group in ("repeat", "new"):
+            ours = [
+                f"{summary[group][metric]['mean']:.{digits}f} ± "
+                f"{summary[group][metric]['deviation']:.{digits}f}"
+                for metric, digits in TCL_DIGITS.items()
+            ]
+            floors = [
+                f"{best_floor(f'{name}-default', metric, group):.{digits}f}"
+                for metric, digits in TCL_DIGITS.items()
+            ]
+            cells = [f"{one} ({other})" for one, other in zip(ours, floors, strict=True)]
+            rows.append(f"| {name}, {group} | " + " | ".join(cells) + " |")
+    return rows
+
+
+def ingredient_rows() -> list[str]:
+    """What the default preset loses on validation without each of its parts."""
+    found = result("ingredients")
+    whole = found["whole"]
+    cells = [
+        f"{whole['all'][metric]['mean']:.{digits}f} ± {whole['all'][metric]['deviation']:.{digits}f}"
+        for metric, digits in TCL_DIGITS.items()
+    ]
+    rows = ["| the whole | " + " | ".join([*cells, f"{whole['new']['MR']['mean']:.1f}"]) + " |"]
+    for name, one in found["without"].items():
+        cells = [f"{one['all'][metric]:.{digits}f}" for metric, digits in TCL_DIGITS.items()]
+        rows.append(f"| without {name} | " + " | ".join([*cells, f"{one['new']['MR']:.1f}"]) + " |")
+    return rows
+
+
+@pytest.mark.parametrize("rows", [group_rows, ingredient_rows])
+def test_the_tables_of_the_default_preset(rows: Callable[[], list[str]]) -> None:
+    text = (ROOT / "docs" / "default.md").read_text()
+    assert "\n".join(rows()) in text
 
 
 def test_the_speed_of_tcl() -> None:

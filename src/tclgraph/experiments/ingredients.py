@@ -3,7 +3,7 @@
     python -m tclgraph.experiments.ingredients collegemsg --seen-only
 
 writes results/tcl/ingredients.json, by validation alone: one seed for each that is left out, and
-three for the whole, whose deviation tells which differences mean anything. All are trained for five
+three for the whole, whose deviation tells which differences mean anything. All are trained for three
 epochs, which is not quite to the end, but long enough to tell them apart.
 """
 
@@ -35,7 +35,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
     },
 }
 """What is left out, and how."""
-BRIEF = {"epochs": 5}
+BRIEF = {"epochs": 3}
 GROUPS = {"all": "metrics", "repeat": "repeat", "new": "new"}
 """Names of groups in a report."""
 

@@ -106,7 +106,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "centred": True,
         "pair_history": True,
         "repeat_gate": True,
-        "repeat_bias": 1.0,
+        "repeat_bias": 2.0,
         "candidate_state": True,
         "source_state": True,
         "nearby": True,
