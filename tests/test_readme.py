@@ -115,8 +115,8 @@ def ingredient_rows() -> list[str]:
     found = result("ingredients")
     whole = found["whole"]
     cells = [
-        f"{whole['all'][metric]['mean']:.{digits}f} ± {whole['all'][metric]['deviation']:.{digits}f}"
-        for metric, digits in TCL_DIGITS.items()
+        f"{one['mean']:.{digits}f} ± {one['deviation']:.{digits}f}"
+        for one, digits in ((whole["all"][name], digits) for name, digits in TCL_DIGITS.items())
     ]
     rows = ["| the whole | " + " | ".join([*cells, f"{whole['new']['MR']['mean']:.1f}"]) + " |"]
     for name, one in found["without"].items():

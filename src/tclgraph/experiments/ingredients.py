@@ -3,8 +3,8 @@
     python -m tclgraph.experiments.ingredients collegemsg --seen-only
 
 writes results/tcl/ingredients.json, by validation alone: one seed for each that is left out, and
-three for the whole, whose deviation tells which differences mean anything. All are trained for three
-epochs, which is not quite to the end, but long enough to tell them apart.
+three for the whole, whose deviation tells which differences mean anything. All are trained for
+three epochs, which is not to the end, but long enough to tell them apart.
 """
 
 from typing import Annotated, Any

@@ -24,6 +24,13 @@ SMALL: dict[str, Any] = {
 }
 
 
+def test_a_model_without_embeddings_has_no_vectors() -> None:
+    model = TCL(**SMALL, embeddings=False).fit(small_split("one-mode"))
+    assert len(model.recommend("p3", top=4)) == 4
+    with pytest.raises(InputError, match="fitted with embeddings=False and has no vectors"):
+        model.embed(["p3"])
+
+
 def small_split(graph: Graph) -> Split:
     random = np.random.default_rng(0)
     people = [f"p{number}" for number in range(9)]

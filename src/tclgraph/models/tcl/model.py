@@ -216,6 +216,8 @@ class TCL(LearnedModel):
 
         Scores are made of these, so they are what a search index needs. `at` is as in `recommend`.
         """
+        if not self.config.embeddings:
+            raise InputError("this model was fitted with embeddings=False and has no vectors")
         states = self._states_at(at)
         identifiers = self._sources if side == "source" else self._targets
         ids = np.arange(len(identifiers)) if keys is None else identifiers.ids(keys)

@@ -14,8 +14,9 @@ from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack, single
 from tclgraph.sampling.last_instances import LastInstances
 from tclgraph.sampling.negatives import pooled_negatives, uniform_negatives
 
-# Windows whose facts say what is usual.
+# Windows, and at most so many targets, whose facts say what is usual.
 _FACT_WINDOWS = 8
+_FACT_COLUMNS = 2048
 # Instead of minus infinity, of which a softmax would make NaN.
 _NOT_THERE = -1e9
 
@@ -142,8 +143,18 @@ class TrainingWindows:
 
     def sample_of_facts(self) -> list[Facts]:
         """From windows spread over the stream; the first ones, when little was known, left out."""
-        where = np.unique(np.linspace(len(self) // 4, len(self) - 1, _FACT_WINDOWS).astype(int))
-        return [self.facts(self._events(int(window))) for window in where]
+        where = _spread(len(self) // 4, len(self) - 1, _FACT_WINDOWS)
+        columns = _spread(0, self._space.num_targets - 1, _FACT_COLUMNS)
+        return [self.facts(self._events(window), columns) for window in where.tolist()]
+
+
+def _spread(first: int, last: int, most: int) -> IntArray:
+    """So many numbers at most, evenly from the first to the last.
+
+    >>> _spread(2, 9, 3).tolist(), _spread(2, 4, 99).tolist()
+    ([2, 5, 9], [2, 3, 4])
+    """
+    return np.unique(np.linspace(first, last, most).astype(np.int64))
 
 
 def _or_singleton(instance: IntArray, node: IntArray) -> IntArray:
