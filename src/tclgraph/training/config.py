@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter
@@ -58,10 +59,17 @@ def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
             raise InputError(f"unknown setting {name!r}; {did_you_mean(name, known)}")
     plain = {name: None if value in ("none", "None") else value for name, value in settings.items()}
     try:
-        return TypeAdapter(config).validate_python(plain)
+        found: Config = _adapter(config).validate_python(plain)
     except PydanticError as error:
         first = error.errors()[0]
         place = str(first["loc"][0]) if first["loc"] else ""
         told = first["msg"].removeprefix("Value error, ").replace("Input should be", "give")
         where = f"setting {place}={settings[place]!r}: " if place in settings else ""
         raise InputError(where + told) from None
+    return found
+
+
+@cache
+def _adapter(config: type[Any]) -> TypeAdapter[Any]:
+    """Kept, as making one takes longer than a small model's whole epoch."""
+    return TypeAdapter(config)
