@@ -186,7 +186,7 @@ def test_a_trial_that_does_worse_than_half_of_the_others_is_stopped_early(
         told.append(trial)
         curves.append([])
 
-    with opened(split, tmp_path, space, epochs=8, learning_rate=0.05) as search:
+    with opened(split, tmp_path, space, preset="paper", epochs=8, learning_rate=0.05) as search:
         search.run(seconds=LONG, watch=watch, tell=tell)
         assert search.trials()[0].state == "complete"
     assert {one.state for one in told} == {"complete", "pruned"}

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter
@@ -69,7 +68,11 @@ def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
     return found
 
 
-@cache
+# Kept, as making one takes longer than a small model's whole epoch.
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+
 def _adapter(config: type[Any]) -> TypeAdapter[Any]:
-    """Kept, as making one takes longer than a small model's whole epoch."""
-    return TypeAdapter(config)
+    if config not in _adapters:
+        _adapters[config] = TypeAdapter(config)
+    return _adapters[config]
