@@ -144,6 +144,9 @@ def test_the_speed_of_tcl() -> None:
         f"ranked in {ranking['seconds']:.2f} s",
     ):
         assert claim in text
+    default = json.loads((ROOT / "results" / "benchmarks" / "default.json").read_text())
+    rates = [default[what]["default"]["events_per_second"] for what in ("training", "ranking")]
+    assert f"trains on {rates[0]:,} events and ranks {rates[1]:,} per second" in text
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "results").rglob("*.json")), ids=lambda p: p.stem)
