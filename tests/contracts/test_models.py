@@ -28,7 +28,6 @@ TINY = {"epochs": 1, "batch_size": 8, "width": 4, "heads": 2, "levels": 3, "thre
 SMALL: dict[str, dict[str, Any]] = {
     "tcl": TINY,
     "tcl paper": {**TINY, "preset": "paper"},
-    "tcl sampled": {**TINY, "contrast_limit": 2},
 }
 """Settings of learned models; a model's name, and what is told of it after a space."""
 
