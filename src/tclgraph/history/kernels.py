@@ -165,17 +165,16 @@ def _walk_source(
     time: FloatArray,
     first_target: int,
     slot: IntArray,
-    base: int,
     pair_target: IntArray,
     pair_facts: Any,
     oldest: IntArray,
     facts: Any,
 ) -> Any:
-    """Facts of a source and of each of its partners; returns the partners' end.
+    """Facts of a source and of each of its partners, newest first; returns how many these are.
 
-    `slot` is -1 everywhere before and after; partners are written from `base` on, newest first.
+    `slot` is -1 everywhere before and after.
     """
-    end = base
+    end = 0
     step = 0
     newer, newest = -1, -1  # the partners after this event, and at the very end
     if instance >= 0:
@@ -198,7 +197,7 @@ def _walk_source(
             pair = pair_facts[at]
             pair[:] = 0.0
             pair[0] = np.log1p(elapsed)
-            pair[7] = np.log(end - base)
+            pair[7] = np.log(end)
             pair[8] = 0.0 if acted else 1.0
             pair[13] = elapsed  # of the newest meeting, until the walk is over
             pair[15] = np.log1p(step)
@@ -226,9 +225,9 @@ def _walk_source(
         step += 1
 
     followings = 0.0
-    for at in range(base, end):
+    for at in range(end):
         followings += pair_facts[at, 16]
-    for at in range(base, end):
+    for at in range(end):
         pair = pair_facts[at]
         meetings = pair[5] + pair[6]
         pair[13] = np.log1p((pair[14] - pair[13]) / (meetings - 1)) if meetings > 1 else 0.0
@@ -245,8 +244,8 @@ def _walk_source(
     for which in range(5, 11):
         facts[which] = np.log1p(facts[which])
     facts[11] = np.log1p(step)
-    facts[16] = (end - base) / (step + 1)
-    facts[17] = np.log1p(end - base)
+    facts[16] = end / (step + 1)
+    facts[17] = np.log1p(end)
     return end
 
 
@@ -371,7 +370,7 @@ def describe(
         source_instance[query] = last[source[query]]
         num_partners = _walk_source(
             last[source[query]], at, node, previous, time, first_target,
-            slot, 0, partners, pair_facts, oldest, source_facts[query],
+            slot, partners, pair_facts, oldest, source_facts[query],
         )  # fmt: skip
         num_reached = _look_around(
             source[query], query, known, node, previous, following, last, first_target,

@@ -3,7 +3,6 @@
 Streams have repeats, ties, self-loops and nodes that were not seen yet; every switch is drawn.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,14 +31,6 @@ SHAPES: tuple[dict[str, Any], ...] = (
 )
 
 seeds = st.integers(0, 999)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @st.composite

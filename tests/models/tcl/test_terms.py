@@ -3,11 +3,9 @@
 Facts have a reference of their own, and so have vectors: here it is how they are put together.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,14 +28,6 @@ from tests.models.tcl.test_reference import (
 )
 
 SWITCHES = ("centred", "pair_history", "candidate_state", "source_state", "nearby", "embeddings")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @st.composite
