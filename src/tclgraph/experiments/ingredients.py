@@ -25,7 +25,6 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "nearby": {"nearby": False},
     "log intervals": {"intervals": "linear"},
     "averaging": {"averaging": None},
-    "a faster rate for terms": {"term_rate": 1.0},
     "all terms (full contrast alone)": {
         "pair_history": False,
         "repeat_gate": False,
