@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
 from tclgraph.events.stream import EventStream, Graph
+from tclgraph.history import kernels
 from tclgraph.history.facts import Facts, Present
 from tests.reference import history as reference
 from tests.reference.history import Known
@@ -70,7 +71,8 @@ def strangers(source: IntArray, num_sources: int, seed: int) -> IntArray:
 def known_of(stream: EventStream, num_known: int) -> Known:
     columns = (stream.source.tolist(), stream.target.tolist(), stream.time.tolist())
     events = list(zip(*columns, strict=True))[:num_known]
-    return Known(events, space_of(stream).first_target)
+    space = space_of(stream)
+    return Known(events, space.first_target, space.num_targets)
 
 
 def assert_agree(fast: ScoreArray, slow: Sequence[Sequence[float]], what: str) -> None:
@@ -263,6 +265,7 @@ def test_no_further_back_than_the_bounds(graph: Graph) -> None:
     assert met(settled, len(stream)) > met(settled, reference.NEAR_SOURCE_EVENTS)
     for partner in met(settled, reference.NEAR_SOURCE_EVENTS):
         assert len(known.meetings(partner)) > reference.NEAR_EVENTS
+    assert len(known.acquaintances(busy)) > reference.WALK_CHOICES
 
     present, now = Present(built(stream)), stream.time[-1] + 60.0
     source = np.array([settled, busy, other, busy, busy, busy])
@@ -285,3 +288,20 @@ def test_more_partners_than_are_remembered() -> None:
     latest = range(num_events - 1, num_events - 1 - reference.REMEMBERED, -1)
     assert facts.pair_target.tolist() == list(latest)
     assert_agree(facts.source, [known.source_facts(0, now)], "source")
+
+
+def test_walks_that_pass_more_nodes_than_are_kept_at_hand() -> None:
+    num_sources, num_choices = 5, reference.WALK_CHOICES
+    source, target = [], []
+    for start in range(num_sources):
+        for item in range(num_choices):
+            own = start * num_choices + item
+            source += [start, *(num_sources + own * num_choices + np.arange(num_choices)).tolist()]
+            target += [own] * (1 + num_choices)
+    stream = EventStream.from_columns(source, target, range(len(source)))
+    assert stream.num_sources > kernels.WALK_ROWS
+    present, now = Present(built(stream)), float(len(stream))
+    asking = np.array([*stream.sources.ids(range(num_sources)).tolist()] * 2)
+    block = present.facts(asking, np.full(len(asking), now))
+    for query, one in enumerate(asking.tolist()):
+        assert_query_equal(block, query, present.facts(np.array([one]), np.array([now])))

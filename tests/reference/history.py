@@ -7,7 +7,8 @@ an event are of one event more than there were.
 
 Only the nearby facts look beyond the source's own events, and only so far: the source's latest
 partners, some latest events of each, and one step on or a few steps back from those. The source's
-own meetings with a partner tell nothing new, nor does a way that leads back to that partner.
+own meetings with a partner tell nothing new, nor does a way that leads back to that partner. A walk
+may go back and forth; nobody is their own acquaintance.
 """
 
 from collections import defaultdict
@@ -24,6 +25,7 @@ NEAR_SOURCE_EVENTS = 100
 NEAR_PARTNERS = 20
 NEAR_EVENTS = 20
 NEAR_STEPS = 5
+WALK_CHOICES = 64
 
 
 class Meeting(NamedTuple):
@@ -36,11 +38,12 @@ class Meeting(NamedTuple):
 
 
 class Nearby(NamedTuple):
-    """Facts 13, 14 and 15 of every node that has any, before the logarithm."""
+    """Facts 15 to 18 of every node that has any, before the logarithm."""
 
     met: dict[int, float]
     after_last: dict[int, float]
     after_earlier: dict[int, float]
+    walked_to: dict[int, float]
 
 
 class Known:
@@ -49,8 +52,11 @@ class Known:
     In a one-mode graph the first target is node 0, in a bipartite one the node after all sources.
     """
 
-    def __init__(self, events: Sequence[tuple[int, int, float]], first_target: int) -> None:
+    def __init__(
+        self, events: Sequence[tuple[int, int, float]], first_target: int, num_targets: int
+    ) -> None:
         self.first_target = first_target
+        self.num_targets = num_targets
         self._meetings: dict[int, list[Meeting]] = {}
         self._acted: dict[int, list[float]] = {}
         self._acted_upon: dict[int, list[float]] = {}
@@ -161,11 +167,39 @@ class Known:
                 log1p(order.index(node) if node in order else len(order))
                 for order in (self._upon_order, self._active_order)
             ),
+            log1p(len(self.acquaintances(node))),
+            log1p(sum(not one.acted for one in self.first_meetings(node))),
             *(log1p(counted.get(node, 0.0)) for counted in nearby),
         ]
 
+    def first_meetings(self, node: int) -> list[Meeting]:
+        """Oldest first."""
+        found: dict[int, Meeting] = {}
+        for meeting in self.meetings(node):
+            if meeting.partner != node:
+                found.setdefault(meeting.partner, meeting)
+        return list(found.values())
+
+    def acquaintances(self, node: int) -> list[int]:
+        """Whoever it has met, in the order of first meetings."""
+        return [one.partner for one in self.first_meetings(node)]
+
+    def walked_to(self, source: int) -> dict[int, float]:
+        """Where a walk of three steps may end, in tenths of what chance would have."""
+        chances = {source: 1.0}
+        for _ in range(3):
+            after: dict[int, float] = defaultdict(float)
+            for node, chance in chances.items():
+                choices = self.acquaintances(node)[-WALK_CHOICES:]
+                for choice in choices:
+                    after[choice] += chance / len(choices)
+            chances = after
+        by_chance = 1 / self.num_targets
+        return {node: chance / (by_chance / 10) for node, chance in chances.items()}
+
     def nearby(self, source: int) -> Nearby:
-        found = Nearby(defaultdict(float), defaultdict(float), defaultdict(float))
+        walked_to = self.walked_to(source)
+        found = Nearby(defaultdict(float), defaultdict(float), defaultdict(float), walked_to)
         latest = [one.partner for one in self.meetings(source)[-NEAR_SOURCE_EVENTS:]]
         for place, partner in enumerate(latest_first(latest)[:NEAR_PARTNERS], start=1):
             for meeting in self.meetings(partner)[-NEAR_EVENTS:]:

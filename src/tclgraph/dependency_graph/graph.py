@@ -21,6 +21,8 @@ from tclgraph.events.stream import EventStream, Graph
 
 NONE = -1
 """In place of an event or instance that does not exist."""
+NOT_FIRST = -2
+"""In place of a first meeting, where two meet who had met before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,11 @@ class DependencyGraph:
         self._node = np.empty(0, dtype=np.int64)
         self._previous = np.empty(0, dtype=np.int64)
         self._following = np.empty(0, dtype=np.int64)
+        self._met_before = np.empty(0, dtype=np.int64)
         self._interval = np.empty(0)
         self._time = np.empty(0)
+        self._acquainted: set[int] = set()  # pairs, as one number each
+        self._last_first = np.full(space.num_nodes, NONE, dtype=np.int64)
 
     def __len__(self) -> int:
         return self._num_events
@@ -97,6 +102,14 @@ class DependencyGraph:
     def following(self) -> IntArray:
         """Instance of the same node at its next event, or NONE; of a self-loop, its source's."""
         return self._following[: 2 * len(self)]
+
+    @property
+    def met_before(self) -> IntArray:
+        """Where two nodes meet for the first time: each one's first meeting before this, or NONE.
+
+        Elsewhere NOT_FIRST. Nobody gets to know themselves.
+        """
+        return self._met_before[: 2 * len(self)]
 
     @property
     def interval(self) -> FloatArray:
@@ -146,6 +159,22 @@ class DependencyGraph:
         is_last = np.append(is_first[1:], True)[: len(order)]
         latest = np.where(is_twin, instance - 1, instance)[is_last]
         self.last_instance[node[order[is_last]]] = latest
+        self._introduce(start)
+
+    def _introduce(self, start: int) -> None:
+        """Note who meets for the first time, from this event on."""
+        self._met_before[2 * start : 2 * len(self)] = NOT_FIRST
+        source, target = self.node[2 * start :: 2], self.node[2 * start + 1 :: 2]
+        pair = np.minimum(source, target) * self.space.num_nodes + np.maximum(source, target)
+        distinct, where = np.unique(pair, return_index=True)
+        for at in np.argsort(where).tolist():  # one of each pair, in the order of events
+            one, event = int(distinct[at]), start + int(where[at])
+            if one in self._acquainted or source[event - start] == target[event - start]:
+                continue
+            self._acquainted.add(one)
+            for instance in (2 * event, 2 * event + 1):
+                self._met_before[instance] = self._last_first[self._node[instance]]
+                self._last_first[self._node[instance]] = instance
 
     def _reserve(self, num_events: int) -> None:
         if num_events <= len(self._time):
@@ -154,6 +183,7 @@ class DependencyGraph:
         self._node = _grown(self._node, 2 * capacity)
         self._previous = _grown(self._previous, 2 * capacity)
         self._following = _grown(self._following, 2 * capacity)
+        self._met_before = _grown(self._met_before, 2 * capacity)
         self._interval = _grown(self._interval, 2 * capacity)
         self._time = _grown(self._time, capacity)
 

@@ -35,14 +35,18 @@ Candidate facts:
 | 4          | times acted upon                                                              |
 | 5-7, 8-10  | times acted upon, and acted, in the last hour, day and week                   |
 | 11, 12     | how many were acted upon later than it, and had any event later               |
-| 13         | how often the source's partners met it; where partners of partners are all    |
+| 13, 14     | how many it has met, and how many of these first acted upon it                |
+| 15         | how often the source's partners met it; where partners of partners are all    |
 |            | sources, how often it is among the five targets these had before              |
-| 14, 15     | how often others who met the source's last partner had it as their next, and  |
+| 16, 17     | how often others who met the source's last partner had it as their next, and  |
 |            | the same of its earlier partners                                              |
+| 18         | how likely a walk of three steps from the source ends there, in tenths of     |
+|            | what chance would have                                                        |
 
-For 13 to 15 the source's 20 latest partners count (of its latest 100 events) with 20 events of
-each, but not those with the source, nor ways back to the partner. In 13 and 15 the n-th latest
-partner counts 1/n.
+For 15 to 17 the source's 20 latest partners count (of its latest 100 events) with 20 events of
+each, but not those with the source, nor ways back to the partner. In 15 and 17 the n-th latest
+partner counts 1/n. Each step of the walk goes to one of the 64 nodes that a node last met for the
+first time, all equally likely.
 """
 
 from __future__ import annotations
@@ -104,6 +108,9 @@ class Present:
         self._count = np.zeros(num_targets, dtype=np.int64)
         self._last_upon = np.full(num_targets, NONE, dtype=np.int64)
         self._last_acted = np.full(num_targets, NONE, dtype=np.int64)
+        self._last_met = np.full(graph.space.num_nodes, NONE, dtype=np.int64)
+        self._num_met = np.zeros(graph.space.num_nodes, dtype=np.int64)
+        self._num_came = np.zeros(num_targets, dtype=np.int64)
         self._in_window = np.zeros((2 * len(kernels.WINDOWS), num_targets), dtype=np.int64)
         self._tail = np.zeros(len(kernels.WINDOWS), dtype=np.int64)
         self.follow(num_known)
@@ -114,6 +121,7 @@ class Present:
         assert self._num_known <= end <= len(self._graph), "the present only moves on"
         kernels.follow(
             self._graph.node,
+            self._graph.met_before,
             self._num_known,
             end,
             self._graph.space.first_target,
@@ -121,6 +129,9 @@ class Present:
             self._count,
             self._last_upon,
             self._last_acted,
+            self._last_met,
+            self._num_met,
+            self._num_came,
             self._in_window,
         )
         self._num_known = end
@@ -159,6 +170,7 @@ class Present:
             graph.node,
             graph.previous,
             graph.following,
+            graph.met_before,
             graph.time,
             graph.space.first_target,
             self._num_known,
@@ -171,6 +183,9 @@ class Present:
             self._count.copy(),
             self._last_upon.copy(),
             self._last_acted.copy(),
+            self._last_met.copy(),
+            self._num_met.copy(),
+            self._num_came.copy(),
             self._in_window.copy(),
             self._tail.copy(),
         )

@@ -11,12 +11,14 @@ import numpy as np
 from numba import njit
 
 from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.dependency_graph.graph import NOT_FIRST
 
 # Widths of the four tables; their columns are named in `facts`.
 NUM_SOURCE_FACTS = 18
 NUM_PAIR_FACTS = 18
-NUM_ACTIVITY_FACTS = 13
-NUM_NEARBY_FACTS = 3
+NUM_ACTIVITY_FACTS = 15
+NUM_NEARBY_FACTS = 4
+NUM_SPARSE_FACTS = 3  # of these, the first ones, which are 0 nearly everywhere
 NUM_CANDIDATE_FACTS = NUM_ACTIVITY_FACTS + NUM_NEARBY_FACTS
 
 WINDOWS = (3_600.0, 86_400.0, 604_800.0)
@@ -31,6 +33,11 @@ NEAR_STEPS = 5
 """How far "nearby" goes: so many latest partners, events of each, and steps back from those."""
 NEAR_REMEMBERED = 100
 """Latest events of the source among which those partners are looked for."""
+WALK_CHOICES = 64
+"""Latest acquaintances among which each step of a walk chooses."""
+WALK_ROWS = 16_384
+"""Nodes whose acquaintances are kept at hand while a block is described."""
+WALK_SCALE = 10.0
 
 
 @njit(cache=True, nogil=True)
@@ -55,6 +62,7 @@ def _count(
 @njit(cache=True, nogil=True)
 def follow(
     node: IntArray,
+    met_before: IntArray,
     first_event: int,
     end_event: int,
     first_target: int,
@@ -62,6 +70,9 @@ def follow(
     count: IntArray,
     last_upon: IntArray,
     last_acted: IntArray,
+    last_met: IntArray,
+    num_met: IntArray,
+    num_came: IntArray,
     in_window: IntArray,
 ) -> None:
     """Let events count for those who took part in them."""
@@ -73,6 +84,11 @@ def follow(
         last_upon[target] = event
         if first_target == 0:  # in a one-mode graph who acts is a candidate too
             last_acted[node[2 * event]] = event
+        if met_before[2 * event] != NOT_FIRST:
+            for instance in (2 * event, 2 * event + 1):
+                last_met[node[instance]] = instance
+                num_met[node[instance]] += 1
+            num_came[target] += 1
         for window in range(len(WINDOWS)):
             _count(node, event, first_target, window, 1, in_window)
 
@@ -128,6 +144,8 @@ def _write_activity(
     count: IntArray,
     last_upon: IntArray,
     last_acted: IntArray,
+    num_met: IntArray,
+    num_came: IntArray,
     in_window: IntArray,
     upon_place: IntArray,
     active_place: IntArray,
@@ -151,6 +169,10 @@ def _write_activity(
     for window in range(2 * len(WINDOWS)):
         for column in range(len(candidates)):
             facts[5 + window, column] = logs[in_window[window, candidates[column]]]
+    for column in range(len(candidates)):
+        facts[13, column] = logs[num_met[candidates[column]]]
+    for column in range(len(candidates)):
+        facts[14, column] = logs[num_came[candidates[column]]]
     for kind in range(NUM_NEARBY_FACTS):
         for column in range(len(candidates)):
             facts[NUM_ACTIVITY_FACTS + kind, column] = nearby[kind, candidates[column]]
@@ -318,10 +340,67 @@ def _look_around(
 
 
 @njit(cache=True, nogil=True)
+def _walk(
+    source: int,
+    node: IntArray,
+    met_before: IntArray,
+    last_met: IntArray,
+    num_met: IntArray,
+    choices: Any,
+    row: IntArray,
+    num_rows: int,
+    chance: Any,
+    reached: IntArray,
+) -> Any:
+    """Chances to be at each node after three steps, in `chance[1]`.
+
+    Each step goes to one of a node's latest acquaintances, all equally likely. `chance` is 0
+    everywhere before. Acquaintances are copied to `choices` as they are first asked for, so that
+    the next walk finds them side by side; row 0 is nobody's, and `num_rows`, which is returned,
+    are in use.
+    """
+    chance[0, source] = 1.0
+    reached[0, 0] = source
+    num_here = 1
+    for step in range(3):
+        here, there = step % 2, 1 - step % 2
+        before, after = chance[here], chance[there]
+        num_there = 0
+        for which in range(num_here):
+            at = reached[here, which]
+            num_choices = min(num_met[at], WALK_CHOICES)
+            if row[at] == 0:
+                if num_rows == len(choices):
+                    row[:] = 0
+                    num_rows = 1
+                row[at] = num_rows
+                num_rows += 1
+                instance = last_met[at]
+                for choice in range(num_choices):
+                    choices[row[at], choice] = node[instance ^ 1]
+                    instance = met_before[instance]
+            own = choices[row[at], :num_choices]
+            share = before[at] / max(num_choices, 1)
+            before[at] = 0.0
+            if step == 2:  # the loop that takes the time
+                for choice in range(num_choices):
+                    after[own[choice]] += share
+                continue
+            for choice in range(num_choices):
+                if after[own[choice]] == 0.0:
+                    reached[there, num_there] = own[choice]
+                    num_there += 1
+                after[own[choice]] += share
+        num_here = num_there
+    return num_rows
+
+
+@njit(cache=True, nogil=True)
 def describe(
     node: IntArray,
     previous: IntArray,
     following: IntArray,
+    met_before: IntArray,
     time: FloatArray,
     first_target: int,
     num_known: int,
@@ -333,6 +412,9 @@ def describe(
     count: IntArray,
     last_upon: IntArray,
     last_acted: IntArray,
+    last_met: IntArray,
+    num_met: IntArray,
+    num_came: IntArray,
     in_window: IntArray,
     tail: IntArray,
 ) -> Any:
@@ -356,13 +438,18 @@ def describe(
 
     upon_place = _places(last_upon)
     active_place = _places(last[first_target:])
-    most = max(count.max(), in_window.max(), num_targets) + num_queries
+    most = max(count.max(), in_window.max(), num_met.max(), num_targets) + num_queries
     logs = np.log1p(np.arange(most + 1)).astype(np.float32)
     slot = np.full(num_targets, -1, np.int64)
     oldest = np.empty(num_targets, np.int64)
     seen = np.full(len(last), -1, np.int64)
     nearby = np.zeros((NUM_NEARBY_FACTS, num_targets))
     reached = np.empty(num_targets, np.int64)
+    chance = np.zeros((2, len(last)))
+    walked = np.empty((2, len(last)), np.int64)
+    choices = np.empty((min(len(last), WALK_ROWS) + 1, WALK_CHOICES), np.int64)
+    row = np.zeros(len(last), np.int64)
+    num_rows = 1
     for query in range(num_queries):
         known = num_known + query if reveals else num_known
         at = now[query]
@@ -377,8 +464,17 @@ def describe(
             seen, nearby, reached,
         )  # fmt: skip
         for which in range(num_reached):
-            for kind in range(NUM_NEARBY_FACTS):
+            for kind in range(NUM_SPARSE_FACTS):
                 nearby[kind, reached[which]] = np.log1p(nearby[kind, reached[which]])
+        num_rows = _walk(
+            source[query], node, met_before, last_met, num_met,
+            choices, row, num_rows, chance, walked,
+        )  # fmt: skip
+        for target in range(num_targets):
+            nearby[3, target] = np.log1p(
+                WALK_SCALE * num_targets * chance[1, first_target + target]
+            )
+        chance[1] = 0.0
 
         start = pair_start[query]
         end = start + num_partners
@@ -392,28 +488,32 @@ def describe(
             pair_target[start + which] = partners[which]
             all_pairs[start + which] = pair_facts[which]
         _write_activity(
-            partners[:num_partners], at, time, count, last_upon, last_acted, in_window,
-            upon_place, active_place, logs, nearby, candidate_facts[start:end].T,
+            partners[:num_partners], at, time, count, last_upon, last_acted,
+            num_met[first_target:], num_came, in_window, upon_place, active_place,
+            logs, nearby, candidate_facts[start:end].T,
         )  # fmt: skip
         _write_activity(
-            columns, at, time, count, last_upon, last_acted, in_window,
-            upon_place, active_place, logs, nearby, facts[query],
+            columns, at, time, count, last_upon, last_acted,
+            num_met[first_target:], num_came, in_window, upon_place, active_place,
+            logs, nearby, facts[query],
         )  # fmt: skip
         for column in range(len(columns)):
             instance[query, column] = last[first_target + columns[column]]
         for which in range(num_reached):
-            nearby[:, reached[which]] = 0.0
+            nearby[:NUM_SPARSE_FACTS, reached[which]] = 0.0
 
         if reveals:
             target = node[2 * known + 1] - first_target
+            row[node[2 * known]] = 0  # who may have met somebody new chooses anew
+            row[node[2 * known + 1]] = 0
             _to_front(target, last_upon[target] < 0, upon_place)
             if first_target == 0 and node[2 * known] != target:
                 actor = node[2 * known]
                 _to_front(actor, last[actor] < 0, active_place)
             _to_front(target, last[first_target + target] < 0, active_place)
             follow(
-                node, known, known + 1, first_target,
-                last, count, last_upon, last_acted, in_window,
+                node, met_before, known, known + 1, first_target,
+                last, count, last_upon, last_acted, last_met, num_met, num_came, in_window,
             )  # fmt: skip
     end = pair_start[num_queries]
     return (

@@ -250,8 +250,8 @@ def test_what_is_switched_off_changes_no_score(split: Split, chosen: dict[str, A
     scales = dict(model.network.terms.named_modules())
     for name, scale, facts in (
         ("source_state", "source_scale", slice(None)),
-        ("candidate_state", "candidate_scale", slice(0, 13)),
-        ("nearby", "candidate_scale", slice(13, None)),
+        ("candidate_state", "candidate_scale", slice(0, 15)),
+        ("nearby", "candidate_scale", slice(15, None)),
     ):
         found = scales[scale]
         assert isinstance(found, Scale)

@@ -71,7 +71,8 @@ class TCLConfig(TrainingConfig):
     source_state: bool = False
     """The same of the source, the time since its last event, and how often it tries new targets."""
     nearby: bool = False
-    """Targets that are near the source: what its partners' partners met, and turned to next."""
+    """Targets that are near the source: what its partners' partners met and turned to next, and
+    where a walk of three steps among acquaintances ends."""
     term_rate: PositiveFloat = 3.0
     """How many times faster these terms learn than the encoder."""
 
@@ -106,7 +107,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "centred": True,
         "pair_history": True,
         "repeat_gate": True,
-        "repeat_bias": 2.0,
+        "repeat_bias": 1.5,
         "candidate_state": True,
         "source_state": True,
         "nearby": True,
@@ -115,7 +116,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "learning_rate": 1e-3,
         "warm_up": 50,
         "averaging": 0.99,
-        "epochs": 8,
+        "epochs": 10,
         "patience": 3,
     },
     "paper": {},

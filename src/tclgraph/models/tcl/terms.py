@@ -26,6 +26,7 @@ from tclgraph.history.kernels import (
     NUM_CANDIDATE_FACTS,
     NUM_PAIR_FACTS,
     NUM_SOURCE_FACTS,
+    NUM_SPARSE_FACTS,
 )
 from tclgraph.layers.conditioned_scores import ConditionedScores
 from tclgraph.layers.lists import log_sum_exp
@@ -75,6 +76,7 @@ class Scale(nn.Module):
 
 _ACTIVITY = slice(0, NUM_ACTIVITY_FACTS)
 _NEARBY = slice(NUM_ACTIVITY_FACTS, None)
+_SPARSE = slice(NUM_ACTIVITY_FACTS, NUM_ACTIVITY_FACTS + NUM_SPARSE_FACTS)
 _ALL = slice(None)
 
 
@@ -122,7 +124,7 @@ class HistoryTerms(nn.Module):
             np.concatenate([one.reshape(-1, NUM_CANDIDATE_FACTS) for one in by_row])
         )
         # 0 nearly everywhere, so their deviation says little.
-        self.candidate_scale.leave(_NEARBY)
+        self.candidate_scale.leave(_SPARSE)
         if not self.config.source_state:
             self.source_scale.switch_off(_ALL)
         if not self.config.candidate_state:
