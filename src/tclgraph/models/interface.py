@@ -21,6 +21,8 @@ class Model(ABC):
 
     name: ClassVar[str]
     """As in the registry."""
+    streams: ClassVar[bool] = True
+    """Whether events that are observed after `fit` can change a score."""
     saved_as: ClassVar[str] = "model.safetensors"
 
     @abstractmethod

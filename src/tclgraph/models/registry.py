@@ -18,6 +18,20 @@ _WHERE = {
     "edgebank": "tclgraph.evaluation.floors:EdgeBank",
     "edgebank-window": "tclgraph.evaluation.floors:EdgeBankWindow",
     "tcl": "tclgraph.models.tcl.model:TCL",
+    "graphsage": "tclgraph.baselines.graphsage:GraphSAGE",
+    "graphsage-gcn": "tclgraph.baselines.graphsage:GraphSAGEWithGCN",
+    "graphsage-mean": "tclgraph.baselines.graphsage:GraphSAGEWithMean",
+    "graphsage-max": "tclgraph.baselines.graphsage:GraphSAGEWithMax",
+    "graphsage-lstm": "tclgraph.baselines.graphsage:GraphSAGEWithLSTM",
+    "graphsage-gat": "tclgraph.baselines.graphsage:GraphSAGEWithGAT",
+    "ctdne": "tclgraph.baselines.ctdne:CTDNE",
+    "dyngem": "tclgraph.baselines.dyngem:DynGEM",
+    "dysat": "tclgraph.baselines.dysat:DySAT",
+    "deepcoevolve": "tclgraph.baselines.deepcoevolve:DeepCoevolve",
+    "jodie": "tclgraph.baselines.jodie:JODIE",
+    "tgat": "tclgraph.baselines.tgat:TGAT",
+    "tgn": "tclgraph.baselines.tgn:TGN",
+    "tdig-mpnn": "tclgraph.baselines.tdig_mpnn:TDIGMPNN",
 }
 
 

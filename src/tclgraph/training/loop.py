@@ -1,4 +1,4 @@
-"""The training loop: Adam over shuffled batches, validation after every epoch, the best one kept.
+"""The training loop: a step for every batch, validation after every epoch, the best one kept.
 
 A run can be stopped and resumed between any two batches without changing a bit of its outcome:
 the order of an epoch's batches depends on the seed and the epoch, and what a batch draws on the
@@ -11,14 +11,13 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch.nn.utils import clip_grad_norm_
 
 from tclgraph.errors import InputError
 from tclgraph.evaluation.floors import floors_for
@@ -43,6 +42,15 @@ _DIVERGED = 20.0
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a batch found, before any weight is moved."""
+
+    loss: float
+    gradient_norm: float
+    apply: Callable[[], Any]
+
+
 def train(
     model: LearnedModel,
     split: Split,
@@ -53,12 +61,16 @@ def train(
 ) -> None:
     """Train a model; it ends with the weights of its best epoch and the state after train."""
     config = model.config
+    if not len(split.valid):
+        raise InputError(
+            "no validation events to choose an epoch by; give valid a share of the split"
+        )
     if run:
         told = {"model": model.name, "settings": asdict(config), "data": fingerprint(split)}
         run.open(told, resume=resume)
     with _threads(config.threads), _interruptible() as interruption:
         num_batches = model.prepare(split)
-        optimizer = torch.optim.Adam(model.parameter_groups(), lr=config.learning_rate)
+        optimizer = model.make_optimizer()
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]
         best, position = None, Position()
@@ -78,27 +90,24 @@ def train(
             last_saved = time.monotonic()
 
         while position.epoch < config.epochs and not _is_out_of_patience(model, position):
-            order = np.random.default_rng([config.seed, position.epoch]).permutation(num_batches)
+            order = np.arange(num_batches)
+            if not model.in_order:
+                np.random.default_rng([config.seed, position.epoch]).shuffle(order)
             while position.batch < num_batches:
                 started = time.perf_counter()
                 random = np.random.default_rng([config.seed, position.epoch, position.batch])
-                loss = model.loss(int(order[position.batch]), random)
-                optimizer.zero_grad(set_to_none=True)
-                loss.backward()  # type: ignore[no-untyped-call]
-                norm = clip_grad_norm_(
-                    model.network.parameters(), config.max_gradient_norm or math.inf
-                )
-                _check(loss.item(), norm.item(), position, model, run)
+                step = model.learn(int(order[position.batch]), random, optimizer)
+                _check(step, position, model, run)
                 number = position.epoch * num_batches + position.batch + 1
                 for group in optimizer.param_groups:
                     group["lr"] = group["full_rate"] * min(1.0, number / (config.warm_up + 1))
-                optimizer.step()
+                step.apply()
                 if average:
                     average.follow(number)
 
                 if position.first_loss is None:
-                    position.first_loss = loss.item()
-                position.loss_sum += loss.item()
+                    position.first_loss = step.loss
+                position.loss_sum += step.loss
                 position.batch += 1
                 position.seconds += time.perf_counter() - started
                 if watch:
@@ -166,18 +175,16 @@ def _best_floor(split: Split, metric: str) -> dict[str, Any]:
     return {"model": best.model, "valid": best.groups["all"].metrics}
 
 
-def _check(
-    loss: float, norm: float, position: Position, model: LearnedModel, run: RunFolder | None
-) -> None:
+def _check(step: Step, position: Position, model: LearnedModel, run: RunFolder | None) -> None:
     """Stop before a step that would spoil the weights."""
     limit = _DIVERGED * max(1.0, abs(position.first_loss or 0.0))
-    if math.isfinite(loss) and math.isfinite(norm) and loss <= limit:
+    if math.isfinite(step.loss) and math.isfinite(step.gradient_norm) and step.loss <= limit:
         return
     kept = f"; the last good checkpoint is in {run.path}" if run else ""
     raise InputError(
-        f"training diverged: the loss is {loss:.4g} and the gradient's length {norm:.4g} in batch "
-        f"{position.batch + 1} of epoch {position.epoch + 1}; lower learning_rate (now "
-        f"{model.config.learning_rate:g}) or set max_gradient_norm{kept}"
+        f"training diverged: the loss is {step.loss:.4g} and the gradient's length "
+        f"{step.gradient_norm:.4g} in batch {position.batch + 1} of epoch {position.epoch + 1}; "
+        f"lower learning_rate (now {model.config.learning_rate:g}) or set max_gradient_norm{kept}"
     )
 
 

@@ -1,44 +1,27 @@
 """TCL as a model: it trains on windows of events, ranks all targets, and follows the stream."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
-from safetensors import safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor
 from torch.nn import functional
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.time_units import TimeUnits
 from tclgraph.errors import InputError, did_you_mean
-from tclgraph.events.identifiers import Identifiers, Key
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph, check_graph
-from tclgraph.events.writers import replacing
+from tclgraph.events.stream import EventStream
 from tclgraph.models.tcl import ranking
 from tclgraph.models.tcl.config import PRESETS, TCLConfig
-from tclgraph.models.tcl.network import TCLNetwork, TimeUnits
+from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.models.tcl.state import NodeStates
 from tclgraph.models.tcl.terms import Choice
 from tclgraph.models.tcl.windows import FullWindow, TrainingWindows, Window
 from tclgraph.objectives.contrastive import contrastive_loss
 from tclgraph.objectives.point_process import point_process_loss
-from tclgraph.training.checkpoint import part_of
-from tclgraph.training.config import checked
 from tclgraph.training.learned import LearnedModel
-
-
-class Recommendation(NamedTuple):
-    """A target and how well it fits; scores compare within one list only."""
-
-    target: Key
-    score: float
 
 
 class TCL(LearnedModel):
@@ -52,6 +35,7 @@ class TCL(LearnedModel):
     """
 
     name = "tcl"
+    config_type = TCLConfig
     search_space = {  # noqa: RUF012  # a ClassVar of the base
         "learning_rate": (5e-4, 1e-3, 2e-3, 5e-3),
         "input_dropout": (0.1, 0.3, 0.6),
@@ -64,30 +48,19 @@ class TCL(LearnedModel):
     def __init__(self, preset: str = "default", **settings: Any) -> None:
         if preset not in PRESETS:
             raise InputError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
-        self.config = checked(TCLConfig, {**PRESETS[preset], **settings})
-        self._followed: NodeStates | None = None
+        super().__init__(**{**PRESETS[preset], **settings})
 
     # Learning
 
     def prepare(self, split: Split) -> int:
-        events, config = split.events, self.config
-        self._windows = TrainingWindows(split.train, config)
-        graph = self._windows.graph
-        with torch.random.fork_rng(devices=()):
-            torch.manual_seed(config.seed)
-            network = TCLNetwork(config, graph.space.num_nodes, TimeUnits.of(graph))
-        if network.terms:
-            network.terms.measure(self._windows.sample_of_facts())
-        self._take(network.to(config.device), events.graph, events.sources, events.targets)
+        self._windows = TrainingWindows(split.train, self.config)
+        self.start(split.events, **asdict(TimeUnits.of(self._windows.graph)))
+        if self.network.terms:
+            self.network.terms.measure(self._windows.sample_of_facts())
         return len(self._windows)
 
-    def _take(
-        self, network: TCLNetwork, graph: Graph, sources: Identifiers, targets: Identifiers
-    ) -> None:
-        self.network = network
-        self._sources, self._targets = sources, targets
-        self._space = NodeSpace(graph=graph, num_sources=len(sources), num_targets=len(targets))
-        self._followed = NodeStates(network, DependencyGraph(self._space))
+    def build_network(self) -> TCLNetwork:
+        return TCLNetwork(self.config, self.graph.space.num_nodes, TimeUnits(**self.measured))
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         groups = super().parameter_groups()
@@ -147,160 +120,37 @@ class TCL(LearnedModel):
 
     # Following and ranking
 
-    @property
-    def _states(self) -> NodeStates:
-        if self._followed is None:
-            raise InputError("this model has learned nothing yet; fit it, or load a saved one")
-        return self._followed
-
-    def forget(self) -> None:
-        if self._followed is not None:
-            self._followed = NodeStates(self.network, DependencyGraph(self._space))
-
-    def observe(self, events: EventStream) -> None:
-        graph = self._states.graph
-        self._check_nodes(events)
-        graph.append(events)
+    def begin(self) -> None:
+        self._states = NodeStates(self.network, self.graph)
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        self.check_fitted()
         return ranking.score_present(self.network, self._states, source, time)
 
     def score_each(self, events: EventStream) -> ScoreArray:
-        self._check_nodes(events)
+        self.check_nodes(events)
         return ranking.score_each(self.network, self._states, events)
 
-    def _check_nodes(self, events: EventStream) -> None:
-        same = (events.sources is self._sources or events.sources == self._sources) and (
-            events.targets is self._targets or events.targets == self._targets
-        )
-        if not same or events.graph != self._space.graph:
-            raise InputError(
-                "these events have other nodes than those the model was fitted on "
-                f"({events.num_sources} sources and {events.num_targets} targets, fitted on "
-                f"{self._space.num_sources} and {self._space.num_targets}); "
-                "give the same log with the same split, or fit again"
-            )
+    def state_tensors(self) -> dict[str, Tensor]:
+        return self._states.to_tensors()
 
-    # Answers in the words of the log
+    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        self._states.take_tensors(tensors)
 
-    def recommend(
-        self, source: Key, *, top: int = 10, at: float | None = None
-    ) -> list[Recommendation]:
-        """The likeliest next targets of a source, best first.
-
-        `at` (seconds, as in the log) takes the state from the events strictly before that time;
-        without it, from all events observed so far.
-        """
-        states = self._states_at(at)
-        node = np.array([self._sources.id(source)])
-        last = states.graph.time[-1] if len(states.graph) else 0.0
-        now = np.array([last if at is None else at])
-        scores = ranking.score_present(self.network, states, node, now)[0]
-        if self.config.contrast == "full":
-            scores = np.exp(scores)  # how likely each is
-        elif self.config.objective == "contrastive":
-            # What ranking leaves out, so that the figures are the paper's Sim.
-            additive = states.vectors(node)[0] @ self.network.discriminator.additive
-            scores = np.logaddexp(0.0, scores + additive.item())
-        best = np.argsort(-scores, kind="stable")[:top]
-        return [Recommendation(self._targets.key(one), float(scores[one])) for one in best.tolist()]
-
-    def embed(
-        self,
-        keys: Sequence[Key] | None = None,
-        *,
-        side: Literal["source", "target"] = "source",
-        at: float | None = None,
-    ) -> ScoreArray:
-        """Predictive vectors, one row per key (all of a side, without keys).
-
-        Scores are made of these, so they are what a search index needs. `at` is as in `recommend`.
-        """
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # noqa: ARG002  # the same ever
+        """Predictive ones: scores are made of these, so they are what a search index needs."""
         if not self.config.embeddings:
             raise InputError("this model was fitted with embeddings=False and has no vectors")
-        states = self._states_at(at)
-        identifiers = self._sources if side == "source" else self._targets
-        ids = np.arange(len(identifiers)) if keys is None else identifiers.ids(keys)
-        node = ids if side == "source" else ids + self._space.first_target
-        return states.vectors(node).cpu().numpy()
+        return self._states.vectors(node).cpu().numpy()
 
-    def embeddings(self, *, at: float | None = None) -> pl.DataFrame:
-        """All vectors as a table: side ("both" in a one-mode graph), key, vector."""
-        sides: tuple[Literal["source", "target"], ...] = ("source", "target")
-        if self._space.graph == "one-mode":
-            sides = ("source",)
-        frames = []
-        for side in sides:
-            identifiers = self._sources if side == "source" else self._targets
-            vectors = self.embed(side=side, at=at)
-            frames.append(
-                pl.DataFrame(
-                    {
-                        "side": [side if len(sides) == 2 else "both"] * len(identifiers),
-                        # One type for both sides, whichever keys they have.
-                        "key": identifiers.keys.cast(pl.String),
-                        "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])),
-                    }
-                )
-            )
-        return pl.concat(frames)
-
-    def _states_at(self, time: float | None) -> NodeStates:
-        graph = self._states.graph
-        if time is None or not len(graph) or time > graph.time[-1]:
-            return self._states
-        num_events = int(np.searchsorted(graph.time, time, side="left"))
-        past = DependencyGraph(self._space)
-        past.extend(graph.node[: 2 * num_events], graph.time[:num_events])
-        return NodeStates(self.network, past)
-
-    # Keeping
-
-    def save(self, folder: str | Path) -> None:
-        graph = self._states.graph
-        tensors = {
-            **{f"network.{name}": one for name, one in self.network.state_dict().items()},
-            **{f"state.{name}": one for name, one in self._states.to_tensors().items()},
-            "graph.node": torch.from_numpy(graph.node.copy()),
-            "graph.time": torch.from_numpy(graph.time.copy()),
-            "sources": _text(self._sources),
-            "targets": _text(self._targets),
-        }
-        metadata = {
-            "model": self.name,
-            "config": json.dumps(asdict(self.config)),
-            "units": json.dumps(asdict(self.network.units)),
-            "graph": self._space.graph,
-        }
-        with replacing(Path(folder) / self.saved_as) as path:
-            path.write_bytes(to_bytes(tensors, metadata))
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        with safe_open(Path(folder) / cls.saved_as, framework="pt") as file:
-            metadata = file.metadata()
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        model = cls(**json.loads(metadata["config"]))
-        graph = check_graph(metadata["graph"])
-        sources = _identifiers(tensors["sources"])
-        targets = sources if graph == "one-mode" else _identifiers(tensors["targets"])
-        num_nodes = len(sources) + (0 if graph == "one-mode" else len(targets))
-        units = TimeUnits(**json.loads(metadata["units"]))
-        network = TCLNetwork(model.config, num_nodes, units)
-        network.load_state_dict(part_of(tensors, "network."))
-        model._take(network.to(model.config.device), graph, sources, targets)
-        model._states.graph.extend(tensors["graph.node"].numpy(), tensors["graph.time"].numpy())
-        model._states.take_tensors(part_of(tensors, "state."))
-        return model
-
-
-def _text(identifiers: Identifiers) -> Tensor:
-    """Keys as the bytes of a JSON list: a safetensors file has no text."""
-    keys = json.dumps(identifiers.keys.to_list()).encode()
-    return torch.from_numpy(np.frombuffer(keys, dtype=np.uint8).copy())
-
-
-def _identifiers(text: Tensor) -> Identifiers:
-    keys = json.loads(text.numpy().tobytes())
-    is_text = bool(keys) and isinstance(keys[0], str)
-    return Identifiers(pl.Series(keys, dtype=pl.String if is_text else pl.Int64))
+    def shown_scores(self, node: int, scores: ScoreArray) -> ScoreArray:
+        if self.config.contrast == "full":
+            likely: ScoreArray = np.exp(scores)
+            return likely
+        if self.config.objective == "contrastive":
+            # What ranking leaves out, so that the figures are the paper's Sim.
+            asking_D = self._states.vectors(np.array([node]))[0]
+            additive = asking_D @ self.network.discriminator.additive
+            similarity: ScoreArray = np.logaddexp(0.0, scores + additive.item())
+            return similarity
+        return scores

@@ -7,14 +7,12 @@ which hold until that party's next event. They depend on neither the query's tim
 Shapes: R rows, Q queries, S streams (two to an event), D width; see `dependency_subgraphs`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.dependency_graph.time_units import TimeUnits
 from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import Discriminator, FutureProjection, PairIntensity
 from tclgraph.layers.transformer import TransformerLayer
@@ -24,24 +22,6 @@ from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs
 
 _INPUT_DEVIATION = 0.02
 _USUAL_RATE = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class TimeUnits:
-    """What intervals are counted in: learned from the training stream, never from later."""
-
-    mean: float
-    """Seconds between events of a node."""
-    log_deviation: float
-    """Of log(1 + those seconds)."""
-
-    @classmethod
-    def of(cls, graph: DependencyGraph) -> "TimeUnits":
-        gaps = graph.interval[graph.previous >= 0]
-        if not len(gaps):
-            return cls(1.0, 1.0)
-        # One where all gaps are zero, or equal: there is nothing to scale then.
-        return cls(float(gaps.mean()) or 1.0, float(np.log1p(gaps).std()) or 1.0)
 
 
 class TCLNetwork(nn.Module):
