@@ -226,7 +226,7 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     ((*TUNE, "--set", "width"), "cannot read the setting 'width'"),
     ((*TUNE, "--preset", "fats"), "unknown preset 'fats'; did you mean \"fast\""),
     ((*TUNE, "--model", "tlc"), "unknown model 'tlc'; did you mean \"tcl\""),
-    ((*TUNE, "--model", "popularity"), "popularity has nothing to tune; give a learned model"),
+    ((*TUNE, "--model", "popularity"), "popularity is a rule and learns nothing"),
     (
         (*TUNE, "--set", "learning_rate=0.1", "--set", "input_dropout=0.1"),
         "--set leaves nothing to search; leave out one of learning_rate, input_dropout",

@@ -13,7 +13,7 @@ def embed(
     out: Annotated[Path, typer.Option(help="File to write, ending in .parquet.")],
     at: options.At = None,
 ) -> None:
-    """Write the predictive vector of every node: columns side, key and vector."""
+    """Write the vector of every node: columns side, key and vector."""
     from tclgraph.cli.runs import load_run
     from tclgraph.errors import InputError
     from tclgraph.events.times import parse_time
@@ -24,4 +24,4 @@ def embed(
     model = load_run(run)
     frame = model.embeddings(at=None if at is None else parse_time(at))
     write_parquet(frame, out)
-    print(f"{out}: {len(frame):,} vectors of width {model.config.width}")
+    print(f"{out}: {len(frame):,} vectors of width {len(frame['vector'][0])}")

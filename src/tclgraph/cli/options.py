@@ -17,9 +17,13 @@ At = Annotated[
     typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
 ]
 
-DEFAULT_PRESET = "default"
+DEFAULT_MODEL = "tcl"
 Preset = Annotated[
-    str, typer.Option(help="default, paper (to the letter) or fast (paper, with shared negatives).")
+    Optional[str],
+    typer.Option(
+        help="Of tcl: default (if nothing is said), paper (to the letter) or fast (paper, with "
+        "shared negatives)."
+    ),
 ]
 
 

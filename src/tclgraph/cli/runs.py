@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tclgraph.cli.options import LogOptions
+from tclgraph.cli.options import DEFAULT_MODEL, LogOptions
 from tclgraph.errors import InputError
 
 if TYPE_CHECKING:
-    from tclgraph.models.tcl.model import TCL
+    from tclgraph.training.learned import LearnedModel
 
 _LOG_FILE = "log.json"
 
@@ -36,12 +38,30 @@ def recall_log(run: Path) -> tuple[str, LogOptions]:
         ) from None
 
 
-def load_run(run: Path) -> TCL:
+def learned_kind(name: str, preset: str | None) -> Callable[..., LearnedModel]:
+    """What makes a learned model of that name and preset when it is given its settings."""
+    from tclgraph.models import registry
+    from tclgraph.training.learned import LearnedModel
+
+    kind = type(registry.build(name))
+    if not issubclass(kind, LearnedModel):
+        raise InputError(
+            f"{name} is a rule and learns nothing; see it with: "
+            f"tclgraph evaluate --model {name} --data LOG"
+        )
+    if preset is None:
+        return kind
+    if name != DEFAULT_MODEL:
+        raise InputError(f"{name} has no presets; leave out --preset {preset}")
+    return partial(kind, preset=preset)
+
+
+def load_run(run: Path) -> LearnedModel:
     """The best model of a run so far."""
     from tclgraph.models.registry import load_model
-    from tclgraph.models.tcl.model import TCL
+    from tclgraph.training.learned import LearnedModel
 
     model = load_model(run)
-    if not isinstance(model, TCL):
-        raise InputError(f"{run} holds {model.name}, which has no embeddings; train tcl")
+    if not isinstance(model, LearnedModel):
+        raise InputError(f"{run} holds {model.name}, which is a rule and has no vectors; train tcl")
     return model

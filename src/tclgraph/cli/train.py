@@ -15,13 +15,16 @@ def train(
         Optional[str],
         typer.Argument(help="A catalogue name or a file; with --resume, the run knows it."),
     ] = None,
-    preset: options.Preset = options.DEFAULT_PRESET,
+    model: Annotated[
+        Optional[str], typer.Option(help="tcl, or another model that learns, like jodie or tgn.")
+    ] = None,
+    preset: options.Preset = None,
     set_: Annotated[
         Optional[list[str]],
         typer.Option("--set", metavar="NAME=VALUE", help="A setting, like width=32; repeatable."),
     ] = None,
     run: Annotated[
-        Optional[Path], typer.Option(help="Folder of the run; default: runs/tcl-LOG.")
+        Optional[Path], typer.Option(help="Folder of the run; default: runs/MODEL-LOG.")
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in the folder.")
@@ -30,12 +33,11 @@ def train(
     *,
     log_options: options.LogOptions,
 ) -> None:
-    """Train TCL on a log and keep the epoch that does best on the validation part."""
+    """Train a model on a log and keep the epoch that does best on the validation part."""
     from tclgraph.cli.log import open_split
-    from tclgraph.cli.runs import recall_log, remember_log
+    from tclgraph.cli.runs import learned_kind, recall_log, remember_log
     from tclgraph.cli.terminal import print_json
     from tclgraph.errors import InputError
-    from tclgraph.models.tcl.model import TCL
     from tclgraph.training.loop import best_epoch
     from tclgraph.training.progress import watching
     from tclgraph.training.run_folder import RunFolder
@@ -44,7 +46,8 @@ def train(
     if run is None:
         if log is None:
             raise InputError("give a log to train on, or a --run to --resume")
-        run = Path("runs") / f"tcl-{Path(log).name.split('.')[0]}"
+        name = model or options.DEFAULT_MODEL
+        run = Path("runs") / f"{name}-{Path(log).name.split('.')[0]}"
     folder = RunFolder(run)
     known = folder.read_config() if resume else None
     if known is not None:
@@ -53,11 +56,13 @@ def train(
         log, log_options = recall_log(run)
         if said is not None and log not in (said, str(Path(said).resolve())):
             raise InputError(f"{run} was begun with the log {log}, not {said}; leave it out")
-        model = TCL(**{**known["settings"], **settings})
+        if model not in (None, known["model"]):
+            raise InputError(f"{run} was begun with the model {known['model']}, not {model}")
+        fitted = learned_kind(known["model"], preset)(**{**known["settings"], **settings})
     else:
         if log is None:
             raise InputError(f"{run} holds no run to resume; give a log to begin one")
-        model = TCL(preset, **settings)
+        fitted = learned_kind(model or options.DEFAULT_MODEL, preset)(**settings)
     if not resume:
         folder.refuse_another()
     split = open_split(log, log_options)
@@ -65,16 +70,16 @@ def train(
         remember_log(run, log, log_options)
     try:
         with watching(always=True) as watch:
-            model.fit(split, run=run, resume=resume, watch=watch)
+            fitted.fit(split, run=run, resume=resume, watch=watch)
     except KeyboardInterrupt:
         print(f"stopped; continue with: tclgraph train --run {run} --resume", file=sys.stderr)
         raise typer.Exit(130) from None
     # From here on the model is for use, so it knows the whole log.
-    model.observe(split.valid)
-    model.observe(split.test)
-    model.save(run)
+    fitted.observe(split.valid)
+    fitted.observe(split.test)
+    fitted.save(run)
     history = folder.read_metrics()
-    best = history[best_epoch(history, model.config.choose_by) - 1]
+    best = history[best_epoch(history, fitted.config.choose_by) - 1]
     if as_json:
         print_json({"run": str(run), **best})
         return

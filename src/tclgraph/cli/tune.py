@@ -24,8 +24,8 @@ _SHOWN = ("MRR", "MR", "Hit@10")
 @options.with_log_options
 def tune(
     log: Annotated[str, typer.Argument(help="A catalogue name or a file.")],
-    model: Annotated[str, typer.Option(help="A learned model's name.")] = "tcl",
-    preset: options.Preset = options.DEFAULT_PRESET,
+    model: Annotated[str, typer.Option(help="A learned model's name.")] = options.DEFAULT_MODEL,
+    preset: options.Preset = None,
     set_: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -53,23 +53,18 @@ def tune(
     from functools import partial
 
     from tclgraph.cli.log import open_split
+    from tclgraph.cli.runs import learned_kind
     from tclgraph.cli.terminal import print_json, print_table
     from tclgraph.errors import InputError
     from tclgraph.experiments.tuning import open_search
-    from tclgraph.models import registry
-    from tclgraph.training.learned import LearnedModel
 
     # What can be refused without reading the log is refused before it.
     fixed = options.read_settings(set_)
-    learned = registry.build(model)
-    if not isinstance(learned, LearnedModel):
-        raise InputError(f"{model} has nothing to tune; give a learned model, like tcl")
-    kind: Callable[..., LearnedModel] = type(learned)
-    build = partial(kind, preset=preset, **fixed)
-    build()
-    space = {name: one for name, one in learned.search_space.items() if name not in fixed}
+    build = partial(learned_kind(model, preset), **fixed)
+    every = build().search_space
+    space = {name: one for name, one in every.items() if name not in fixed}
     if not space:
-        names = ", ".join(learned.search_space)
+        names = ", ".join(every)
         raise InputError(f"--set leaves nothing to search; leave out one of {names}")
     study = study or Path("runs") / f"tune-{Path(log).name.split('.')[0]}"
     split = open_split(log, log_options)
@@ -86,7 +81,9 @@ def tune(
             raise typer.Exit(130) from None
         found = search.trials()
     best = _best(found, budget)
-    words = ["tclgraph", "train", log, "--preset", preset]
+    words = ["tclgraph", "train", log]
+    words += ["--model", model] if model != options.DEFAULT_MODEL else []
+    words += ["--preset", preset] if preset else []
     for name, value in {**fixed, **best.settings}.items():
         words += ["--set", f"{name}={value}"]
     command = shlex.join([*words, *log_options.words(), "--run", str(study / "best")])
@@ -111,7 +108,7 @@ def tune(
         _table(found),
     )
     own = next((one for one in found if one.settings == search.own), None)
-    print(f"best: {_told(best)}" + (f"; {preset} as it is: {_told(own)}" if own else ""))
+    print(f"best: {_told(best)}" + (f"; {preset or model} as it is: {_told(own)}" if own else ""))
     print(f"next: {command}")
     if len(found) < min(trials or len(search.combinations), len(search.combinations)):
         print("the same command again searches on")
