@@ -1,7 +1,6 @@
 """One measurement in a process of its own, so that time and memory belong to it alone."""
 
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tclgraph import __version__
-from tclgraph.environment import environment
+from tclgraph.environment import environment, peak_megabytes
 
 RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
 
@@ -31,10 +30,7 @@ def measured(job: Callable[[], Any]) -> dict[str, float]:
     started = time.perf_counter()
     job()
     seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in KiB, macOS in bytes.
-    megabytes = peak / (1024 if sys.platform != "darwin" else 1024**2)
-    return {"seconds": round(seconds, 3), "peak_megabytes": round(megabytes)}
+    return {"seconds": round(seconds, 3), "peak_megabytes": peak_megabytes()}
 
 
 def write_result(name: str, found: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 import os
 import platform
+import resource
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +19,13 @@ def environment() -> dict[str, str | int]:
         "python": platform.python_version(),
         **{library: version(library) for library in _LIBRARIES},
     }
+
+
+def peak_megabytes() -> int:
+    """The most memory that this process has had so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # Linux counts in KiB, macOS in bytes.
+    return round(peak / (1024 if sys.platform != "darwin" else 1024**2))
 
 
 def _processor() -> str:

@@ -78,11 +78,11 @@ def test_the_same_command_goes_on_and_repeats_nothing(here: Cli, log: Path, tmp_
     assert code == 0, err
     first = json.loads(out)
     assert len(first["trials"]) == 3
-    assert (first["metric"], first["combinations"], first["study"]) == ("MRR", 12, "runs/tune-log")
+    assert (first["metric"], first["combinations"], first["study"]) == ("MRR", 12, "runs/tune-tcl-log")
     lines = [line for line in err.splitlines() if not line.startswith("note: ")]
     assert [line.split(":")[0] for line in lines] == ["trial 1", "trial 2", "trial 3"]
     assert "learning_rate=0.0005 input_dropout=0.6" in lines[0]  # the preset's own
-    assert {path.name for path in (tmp_path / "runs/tune-log").iterdir()} == {
+    assert {path.name for path in (tmp_path / "runs/tune-tcl-log").iterdir()} == {
         "config.json",
         "environment.json",
         "journal.log",
@@ -154,7 +154,7 @@ def test_ctrl_c_keeps_the_trials_and_says_how_to_go_on(
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out == ""
-    assert "stopped; 1 trial kept in runs/tune-log; the same command goes on" in err
+    assert "stopped; 1 trial kept in runs/tune-tcl-log; the same command goes on" in err
     assert "Traceback" not in err
     _, out, err = here(*TUNE, "--set", "epochs=50", "--budget", "0", "--json")
     assert "continuing: 1 trial done" in err
@@ -233,10 +233,10 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         (*TUNE, "--set", "epochs=2"),
-        "runs/tune-log was begun with other settings (epochs: then 1, now 2)",
+        "runs/tune-tcl-log was begun with other settings (epochs: then 1, now 2)",
     ),
-    ((*TUNE, "--set", "input_dropout=0.6"), "runs/tune-log was begun with other search_space"),
-    (("tune", "other.csv", *TUNE[2:], "--study", "runs/tune-log"), "begun with other data"),
+    ((*TUNE, "--set", "input_dropout=0.6"), "runs/tune-tcl-log was begun with other search_space"),
+    (("tune", "other.csv", *TUNE[2:], "--study", "runs/tune-tcl-log"), "begun with other data"),
     ((*TUNE, "--study", "log.csv"), "cannot read log.csv/config.json"),
     ((*TUNE, "--study", "/proc/study"), "cannot write /proc/study"),
 ]

@@ -39,7 +39,7 @@ def tune(
         Optional[int], typer.Option(min=1, help="At most so many, with those of earlier calls.")
     ] = None,
     study: Annotated[
-        Optional[Path], typer.Option(help="Folder of the search; default: runs/tune-LOG.")
+        Optional[Path], typer.Option(help="Folder of the search; default: runs/tune-MODEL-LOG.")
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Of the search; that of training is --set seed=N.")
@@ -66,7 +66,7 @@ def tune(
     if not space:
         names = ", ".join(every)
         raise InputError(f"--set leaves nothing to search; leave out one of {names}")
-    study = study or Path("runs") / f"tune-{Path(log).name.split('.')[0]}"
+    study = study or Path("runs") / f"tune-{model}-{Path(log).name.split('.')[0]}"
     split = open_split(log, log_options)
 
     with open_search(build, split, space, folder=study, seed=seed) as search:

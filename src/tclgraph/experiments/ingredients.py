@@ -50,12 +50,12 @@ def main(
     two_sided = Data(log=log, graph="bipartite", split=None, seen_only=seen_only)
     runs = f"runs/results/{data.name}"
     jobs: list[tuple[Any, ...]] = [
-        (data, "default", {"seed": seed, **BRIEF}, f"{runs}-whole-{seed}", "valid")
+        (data, "tcl", {"seed": seed, **BRIEF}, f"{runs}-whole-{seed}", "valid")
         for seed in range(seeds)
     ]
     for number, settings in enumerate(WITHOUT.values()):
-        jobs.append((data, "default", {**settings, **BRIEF}, f"{runs}-without-{number}", "valid"))
-    jobs.append((two_sided, "default", BRIEF, f"{runs}-two-sided", "valid"))
+        jobs.append((data, "tcl", {**settings, **BRIEF}, f"{runs}-without-{number}", "valid"))
+    jobs.append((two_sided, "tcl", BRIEF, f"{runs}-two-sided", "valid"))
     names = [*("" for _ in range(seeds)), *WITHOUT, "one identity"]
     found = []
     for name, run in zip(names, several(jobs), strict=True):
@@ -84,7 +84,7 @@ def main(
             for name, run in zip(names[seeds:], found[seeds:], strict=True)
         },
     }
-    print(write_result("ingredients", result))
+    print(write_result("tcl/ingredients", result))
 
 
 if __name__ == "__main__":

@@ -19,23 +19,20 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from tclgraph import __version__
-from tclgraph.environment import environment
+from tclgraph.environment import environment, peak_megabytes
 from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.catalog import CATALOG, find, load
 from tclgraph.events.split import Split, parse_shares
 from tclgraph.events.stream import check_graph
 from tclgraph.events.writers import replacing
+from tclgraph.experiments.paper import published
 from tclgraph.experiments.plots import draw_learning_curves
-from tclgraph.models.tcl.model import TCL
+from tclgraph.models import registry
+from tclgraph.training.learned import LearnedModel
 from tclgraph.training.loop import best_epoch
 from tclgraph.training.run_folder import RunFolder
 
-PAPER: dict[str, dict[str, tuple[float, float]]] = {
-    "collegemsg": {"MR": (137.57, 1.70), "Hit@10": (45.53, 0.37)},
-    "wikipedia": {"MR": (54.33, 1.05), "Hit@10": (81.17, 0.16)},
-}
-"""Table 2 of the paper, mean and deviation."""
 SHOWN = ("MR", "MRR", "Hit@10")
 PARTS: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
 
@@ -70,17 +67,20 @@ class Data:
 
 
 def train_one(
-    data: Data, preset: str, settings: dict[str, Any], folder: str, part: Literal["valid", "test"]
+    data: Data, name: str, settings: dict[str, Any], folder: str, part: Literal["valid", "test"]
 ) -> dict[str, Any]:
     """One run, from whichever point an earlier attempt reached, and what it does on a part."""
     split = data.open()
-    model = TCL(preset, threads=1, **settings)
+    model = registry.build(name, threads=1, **settings)
+    assert isinstance(model, LearnedModel)
     model.fit(split, run=folder, resume=True, watch=lambda _: None)
     report = evaluate(model, split, part=part, beside_floors=False)
     curve = RunFolder(folder).read_metrics()
     best = best_epoch(curve, model.config.choose_by)
     return {
         "seed": model.config.seed,
+        "seconds": round(sum(entry["seconds"] for entry in curve), 1),
+        "peak_megabytes": peak_megabytes(),
         "best_epoch": best,
         "seconds_to_best": round(
             sum(split.train_end / entry["events_per_second"] for entry in curve[:best]), 1
@@ -92,7 +92,10 @@ def train_one(
 
 def several(jobs: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     """`train_one` of each, in order, as many at a time as there are cores."""
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    # A process for each, so that peaks of memory are each one's own.
+    with ProcessPoolExecutor(
+        os.cpu_count(), mp_context=get_context("spawn"), max_tasks_per_child=1
+    ) as pool:
         for job in [pool.submit(train_one, *words) for words in jobs]:
             yield job.result()
 
@@ -120,11 +123,11 @@ def floors_of(split: Split) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def write_result(name: str, result: dict[str, Any]) -> Path:
-    """Into results/tcl, with what made it."""
-    target = Path("results/tcl") / f"{name}.json"
+def write_result(name: str, result: dict[str, Any], command: str = "scripts/results tcl") -> Path:
+    """Into results, with what made it."""
+    target = Path("results") / f"{name}.json"
     told = {
-        "command": "scripts/results tcl",
+        "command": command,
         "version": __version__,
         "machine": environment(),
         **result,
@@ -149,7 +152,10 @@ def main(
     folders = [f"runs/results/{name}-{preset}-{seed}" for seed in range(seeds)]
     runs = []
     for run in several(
-        [(data, preset, {"seed": seed}, folder, "test") for seed, folder in enumerate(folders)]
+        [
+            (data, "tcl", {"preset": preset, "seed": seed}, folder, "test")
+            for seed, folder in enumerate(folders)
+        ]
     ):
         runs.append(run)
         told = run["test"]["metrics"]
@@ -169,11 +175,11 @@ def main(
         "summary_by_group": {
             group: summary([run["test"][group] for run in runs]) for group in ("repeat", "new")
         },
-        "paper": PAPER.get(data.name),
+        "paper": published("tcl", data.name),
         "floors": floors_of(opened),
         "runs": runs,
     }
-    target = write_result(name, result)
+    target = write_result(f"tcl/{name}", result)
     draw_learning_curves(result, target.with_suffix(""))
     print(target)
 

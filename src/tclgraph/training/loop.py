@@ -118,6 +118,7 @@ def train(
                 if time.monotonic() - last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
                     save()
 
+            started = time.perf_counter()
             with average.in_place() if average else nullcontext():
                 report = evaluate(model, split, part="valid", beside_floors=False)
                 position.history.append(
@@ -125,6 +126,7 @@ def train(
                         "epoch": position.epoch + 1,
                         "loss": position.loss_sum / num_batches,
                         "events_per_second": round(split.train_end / position.seconds, 1),
+                        "seconds": round(position.seconds + time.perf_counter() - started, 1),
                         "valid": report.groups["all"].metrics,
                     }
                 )
