@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.events.stream import EventStream
 from tclgraph.training.learned import LearnedModel
 
 
@@ -33,6 +34,11 @@ class FrozenModel(LearnedModel):
         vectors = self._all_vectors
         asking_BD = vectors[torch.tensor(source, device=vectors.device)]
         return (asking_BD @ vectors[self.graph.space.first_target :].T).cpu().numpy()
+
+    def score_each(self, events: EventStream) -> ScoreArray:
+        """All at once, since no event changes a score."""
+        self.observe(events)
+        return self.score(events.source, events.time)
 
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
         vectors = self._all_vectors
