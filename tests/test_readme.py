@@ -130,6 +130,26 @@ def test_the_tables_of_the_default_preset(rows: Callable[[], list[str]]) -> None
     assert "\n".join(rows()) in text
 
 
+def baseline_rows() -> list[str]:
+    """Every baseline on CollegeMsg, the paper's figures in brackets."""
+    found = json.loads((ROOT / "results" / "baselines" / "collegemsg.json").read_text())
+    rows = []
+    for name, run in found["models"].items():
+        cells = [name, run["update"]]
+        for metric, digits in TCL_DIGITS.items():
+            cell = f"{run['test']['metrics'][metric]:.{digits}f}"
+            told = (run["paper"] or {}).get(metric)
+            cells.append(f"{cell} ({told[0]:.2f})" if told else cell)
+        cells.append(f"{run['best_epoch']} of {len(run['curve'])}")
+        cells += [f"{run['seconds'] / 60:.1f}", f"{run['peak_megabytes']:,}"]
+        rows.append("| " + " | ".join(cells) + " |")
+    return rows
+
+
+def test_the_table_of_baselines() -> None:
+    assert "\n".join(baseline_rows()) in (ROOT / "docs" / "baselines.md").read_text()
+
+
 def test_the_speed_of_tcl() -> None:
     found = json.loads((ROOT / "results" / "benchmarks" / "training.json").read_text())
     text = " ".join((ROOT / "README.md").read_text().split())

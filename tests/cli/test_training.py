@@ -133,6 +133,26 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_weights(
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
 
 
+@pytest.mark.parametrize("name", ["graphsage", "jodie"])
+def test_every_model_is_trained_and_asked_alike(
+    cli: Cli, log: Path, tmp_path: Path, name: str
+) -> None:
+    small = ("--set", "epochs=1", "--set", "width=8", "--set", "threads=1")
+    code, out, err = cli("train", "log.csv", "--model", name, *small, "--json")
+    assert code == 0, err
+    run = json.loads(out)["run"]
+    assert run == f"runs/{name}-log"
+    code, out, err = cli("evaluate", run, "--json")
+    assert code == 0, err
+    assert json.loads(out)["model"] == name
+    code, out, err = cli("recommend", run, "--source", "3", "--at", "2020-01-01", "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["recommendations"]) == 10
+    code, out, err = cli("embed", run, "--out", "vectors.parquet")
+    assert code == 0, err
+    assert pl.read_parquet(tmp_path / "vectors.parquet")["side"].n_unique() == 2
+
+
 BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     (("train",), "give a log to train on"),
     (("train", "log.csv", "--set", "width"), "cannot read the setting 'width'"),
@@ -142,6 +162,10 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     ),
     (("train", "log.csv", "--set", "heads=7"), "7 heads cannot split a width of 64"),
     (("train", "log.csv", "--preset", "fats"), "unknown preset 'fats'; did you mean \"fast\""),
+    (("train", "log.csv", "--model", "jodi"), "unknown model 'jodi'; did you mean \"jodie\""),
+    (("train", "log.csv", "--model", "popularity"), "popularity is a rule and learns nothing"),
+    (("train", "log.csv", "--model", "jodie", "--preset", "paper"), "jodie has no presets"),
+    (("train", "--run", "run", "--resume", "--model", "jodie"), "with the model tcl, not jodie"),
     (("train", "log.csv", "--run", "run"), "run holds a run already"),
     (
         ("train", "--run", "run", "--resume", "--set", "width=16"),

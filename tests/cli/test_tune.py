@@ -78,7 +78,11 @@ def test_the_same_command_goes_on_and_repeats_nothing(here: Cli, log: Path, tmp_
     assert code == 0, err
     first = json.loads(out)
     assert len(first["trials"]) == 3
-    assert (first["metric"], first["combinations"], first["study"]) == ("MRR", 12, "runs/tune-tcl-log")
+    assert (first["metric"], first["combinations"], first["study"]) == (
+        "MRR",
+        12,
+        "runs/tune-tcl-log",
+    )
     lines = [line for line in err.splitlines() if not line.startswith("note: ")]
     assert [line.split(":")[0] for line in lines] == ["trial 1", "trial 2", "trial 3"]
     assert "learning_rate=0.0005 input_dropout=0.6" in lines[0]  # the preset's own
