@@ -1,0 +1,224 @@
+"""DeepCoevolve: vectors of sources and targets evolve together, and say how soon two will meet.
+
+Every event updates the vector of its source and that of its target, each from the other. The two
+vectors of a pair give the rate of a Rayleigh process, by which the pair's intensity grows with the
+time since either of the two last had an event.
+
+Shapes: B events, C pairs of an event, T targets, D width, N nodes.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, PositiveFloat, PositiveInt
+from torch import Tensor, nn
+
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.baselines.coupled_states import (
+    CoupledModel,
+    RoleState,
+    Stretch,
+    Trajectory,
+    as_index,
+    revealed,
+    roll,
+    times_of,
+)
+from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.time_units import TimeUnits
+from tclgraph.events.split import Split
+from tclgraph.objectives.rayleigh import log_density, log_intensity, rayleigh_loss
+from tclgraph.sampling.negatives import uniform_negatives
+from tclgraph.training.config import TrainingConfig
+
+# In mean intervals between events of a node; shorter and longer ones count as these. The shortest
+# keeps the log-intensity finite where events are simultaneous, the longest its integral.
+_SHORTEST, _LONGEST = 1e-6, 100.0
+# Of which the density is still a number, however wide the vectors are.
+_LARGEST_LOG_RATE = 60.0
+_TABLE_DEVIATION = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeepCoevolveConfig(TrainingConfig):
+    """Published sizes are not known; these are the comparison's, and what did best on valid."""
+
+    width: PositiveInt = 64
+    """Size of a vector."""
+    learning_rate: PositiveFloat = 1e-3
+    """Of Adam."""
+    batch_size: PositiveInt = 256
+    """Consecutive events of a window, before which nothing has happened."""
+    max_gradient_norm: PositiveFloat | None = 5.0
+    """Longer gradients are shortened to this; None leaves them as they are."""
+    survival_pairs: Annotated[int, Field(ge=1)] = 5
+    """Targets of an event's source, and sources of its target, which are known not to have met it
+    before the event; the true one is among them."""
+    rank_by: Literal["density", "intensity", "rate"] = "rate"
+    """What targets are ranked by."""
+
+
+class DeepCoevolveNetwork(nn.Module):
+    """Everything that is learned."""
+
+    def __init__(self, width: int, space: NodeSpace) -> None:
+        super().__init__()
+        self.source = nn.Parameter(torch.empty(space.num_sources, width))
+        self.target = nn.Parameter(torch.empty(space.num_targets, width))
+        # Two GRU cells, of sources and of targets: reset gate, update gate and candidate.
+        self.of_partner = nn.Parameter(torch.empty(2, width, 3 * width))
+        self.of_own = nn.Parameter(torch.empty(2, width, 3 * width))
+        self.partner_bias = nn.Parameter(torch.empty(2, 1, 3 * width))
+        self.own_bias = nn.Parameter(torch.empty(2, 1, 3 * width))
+        for table in (self.source, self.target):
+            nn.init.normal_(table, std=_TABLE_DEVIATION)
+        for weight in (self.of_partner, self.of_own, self.partner_bias, self.own_bias):
+            nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
+
+    def first_states(self) -> tuple[Tensor, Tensor]:
+        """Of all sources and targets, brought to at most unit length."""
+        return _within_reach(self.source), _within_reach(self.target)
+
+    def update(self, vector_2BD: Tensor, given_2B0: Tensor) -> Tensor:
+        """Vectors of sources and targets after events, from those before alone."""
+        partner_2BD = vector_2BD.flip(0)
+        partner = torch.baddbmm(self.partner_bias, partner_2BD, self.of_partner).chunk(3, dim=2)
+        own = torch.baddbmm(self.own_bias, vector_2BD, self.of_own).chunk(3, dim=2)
+        reset, kept = (partner[0] + own[0]).sigmoid(), (partner[1] + own[1]).sigmoid()
+        candidate_2BD = (partner[2] + reset * own[2]).tanh()
+        return candidate_2BD.lerp(vector_2BD, kept)
+
+
+class DeepCoevolve(CoupledModel):
+    """Recurrent coevolutionary latent feature processes."""
+
+    name = "deepcoevolve"
+    config_type = DeepCoevolveConfig
+    config: DeepCoevolveConfig
+    network: DeepCoevolveNetwork
+
+    # Learning
+
+    def prepare(self, split: Split) -> int:
+        graph = DependencyGraph(NodeSpace.of(split.events))
+        graph.append(split.train)
+        self._train = Stretch.whole(graph)
+        self._candidates = np.unique(split.train.source), np.unique(split.train.target)
+        start, unit = float(split.train.time[0]), TimeUnits.of(graph).mean
+        self.start(split.events, start=start, unit=unit)
+        return -(-len(graph) // self.config.batch_size)
+
+    def build_network(self) -> DeepCoevolveNetwork:
+        return DeepCoevolveNetwork(self.config.width, self.graph.space)
+
+    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        """Of a window that begins anywhere; an epoch has as many as cover the stream once."""
+        size, count = self.config.batch_size, self.config.survival_pairs - 1
+        first = int(random.integers(max(self._train.stop - size, 0) + 1))
+        stretch = self._train.part(first, first + size)
+        sources, targets = (
+            np.column_stack([true, uniform_negatives(true, candidates, count, random)])
+            for true, candidates in zip(
+                (stretch.source, stretch.target), self._candidates, strict=True
+            )
+        )
+        return self.loss_of(stretch, sources, targets)
+
+    def loss_of(self, stretch: Stretch, source: IntArray, target: IntArray) -> Tensor:
+        """Given, for each event, sources and targets that are paired with its own, itself first."""
+        source_node, target_node = np.unique(source), np.unique(target)
+        table_SD, table_TD = self.first_states()
+        sources, targets = self.roll(
+            stretch,
+            (source_node, table_SD[as_index(source_node, table_SD)]),
+            (target_node, table_TD[as_index(target_node, table_TD)]),
+        )
+        event = stretch.event[:, None]
+        source_BCD, target_BCD = sources.before(source, event), targets.before(target, event)
+        log_rate_BC = torch.cat(
+            [
+                _log_rates(source_BCD[:, :1], target_BCD),
+                _log_rates(source_BCD, target_BCD[:, :1]),
+            ],
+            dim=1,
+        )
+        start = float(stretch.time[0])
+        source_time = times_of(stretch.as_source.before(source, event), stretch.graph, start)
+        target_time = times_of(stretch.as_target.before(target, event), stretch.graph, start)
+        then = np.concatenate(
+            [
+                np.maximum(source_time[:, :1], target_time),
+                np.maximum(source_time, target_time[:, :1]),
+            ],
+            axis=1,
+        )
+        interval_BC = self._scaled(stretch.time[:, None] - then)
+        return rayleigh_loss(log_rate_BC[:, 0], log_rate_BC, interval_BC)
+
+    # Following and ranking
+
+    def first_states(self) -> tuple[Tensor, Tensor]:
+        return self.network.first_states()
+
+    def roll(
+        self, stretch: Stretch, sources: tuple[IntArray, Tensor], targets: tuple[IntArray, Tensor]
+    ) -> tuple[Trajectory, Trajectory]:
+        nothing = sources[1].new_empty(2, stretch.stop - stretch.first, 0)
+        return roll(stretch, sources, targets, self.network.update, nothing)
+
+    def scores_before(
+        self, stretch: Stretch, sources: Trajectory, targets: Trajectory, standing: RoleState
+    ) -> ScoreArray:
+        source_BD = sources.before(stretch.source, stretch.event)
+        match_BT = revealed(
+            (source_BD @ standing.vector.T).cpu().numpy(),
+            (source_BD @ targets.after_ED.T).cpu().numpy(),
+            stretch.target,
+        )
+        start, shape = self.measured["start"], (len(match_BT), len(match_BT))
+        last_source = stretch.as_source.before(stretch.source, stretch.event)
+        target_time_BT = revealed(
+            np.broadcast_to(times_of(standing.event, self.graph, start), match_BT.shape),
+            np.broadcast_to(stretch.time, shape),
+            stretch.target,
+        )
+        source_time = times_of(last_source, self.graph, start)
+        return self._scores(match_BT, stretch.time, source_time, target_time_BT)
+
+    @torch.no_grad()
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        self.check_fitted()
+        match_BT = self._sources.of(source)[1] @ self._targets.vector.T
+        start = self.measured["start"]
+        source_time = times_of(self._sources.event[source], self.graph, start)
+        target_time_T = times_of(self._targets.event, self.graph, start)
+        return self._scores(match_BT.cpu().numpy(), time, source_time, target_time_T)
+
+    def _scores(
+        self,
+        match_BT: ScoreArray,
+        time: FloatArray,
+        source_time: FloatArray,
+        target_time: FloatArray,
+    ) -> ScoreArray:
+        log_rate_BT = torch.from_numpy(match_BT).clamp_max(_LARGEST_LOG_RATE)
+        if self.config.rank_by == "rate":
+            return log_rate_BT.numpy()
+        interval_BT = self._scaled(time[:, None] - np.maximum(source_time[:, None], target_time))
+        rank_by = log_density if self.config.rank_by == "density" else log_intensity
+        return rank_by(log_rate_BT, interval_BT.cpu()).numpy()
+
+    def _scaled(self, seconds: FloatArray) -> Tensor:
+        return self.numbers(np.clip(seconds / self.measured["unit"], _SHORTEST, _LONGEST))
+
+
+def _log_rates(source_BCD: Tensor, target_BCD: Tensor) -> Tensor:
+    """Of pairs of vectors."""
+    return (source_BCD * target_BCD).sum(-1).clamp_max(_LARGEST_LOG_RATE)
+
+
+def _within_reach(table_ND: Tensor) -> Tensor:
+    """Rows of more than unit length made as short as that, so that rates begin moderate."""
+    return table_ND / table_ND.norm(dim=1, keepdim=True).clamp_min(1.0)

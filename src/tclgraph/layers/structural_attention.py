@@ -1,0 +1,87 @@
+"""Attention of nodes to their neighbors in a weighted graph that is a list of edges.
+
+Shapes: N nodes, R rows (nodes in one graph or another), E edges from a row to a node that it
+attends to, H heads, W width of a head, D = H · W.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedEdges:
+    """Which nodes each row attends to, itself among them: every row has an edge."""
+
+    row: Tensor
+    neighbor: Tensor
+    weight: Tensor
+    node: Tensor
+    """The node that each row is."""
+
+    def to(self, device: torch.device | str) -> "WeightedEdges":
+        return WeightedEdges(
+            self.row.to(device),
+            self.neighbor.to(device),
+            self.weight.to(device),
+            self.node.to(device),
+        )
+
+
+class StructuralAttention(nn.Module):
+    """Σⱼ αᵢⱼ xⱼ by heads, with α = softmaxⱼ of LeakyReLU(weightᵢⱼ (a₁ · xᵢ + a₂ · xⱼ)), then ELU.
+
+    The weight scales the logit, not what is summed up, as in DySAT.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.asking = nn.Parameter(torch.empty(heads, width // heads))
+        self.answering = nn.Parameter(torch.empty(heads, width // heads))
+        for weight in (self.asking, self.answering):
+            nn.init.xavier_uniform_(weight)
+
+    def forward(
+        self,
+        value_ND: Tensor,
+        edges: WeightedEdges,
+        *,
+        dropout: float = 0.0,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """[R, D]; with a generator, values and shares are dropped out, as in training."""
+        value_NHW = value_ND.unflatten(1, self.asking.shape)
+        asking_RH = (value_NHW * self.asking).sum(2).index_select(0, edges.node)
+        answering_NH = (value_NHW * self.answering).sum(2)
+        sum_EH = asking_RH.index_select(0, edges.row) + answering_NH.index_select(0, edges.neighbor)
+        logit_EH = functional.leaky_relu(edges.weight[:, None] * sum_EH, 0.2)
+        share_EH = softmax_by_row(logit_EH, edges.row, len(edges.node))
+        if generator is not None and dropout > 0:
+            share_EH = drop(share_EH, dropout, generator)
+            value_NHW = drop(value_NHW, dropout, generator)
+        taken_EHW = share_EH[:, :, None] * value_NHW.index_select(0, edges.neighbor)
+        sum_RD = value_ND.new_zeros(len(edges.node), value_ND.shape[1])
+        return functional.elu(sum_RD.index_add(0, edges.row, taken_EHW.flatten(1)))
+
+
+def softmax_by_row(logit_EH: Tensor, row_E: Tensor, num_rows: int) -> Tensor:
+    """Shares that add up to 1 in each row.
+
+    >>> softmax_by_row(torch.zeros(3, 1), torch.tensor([0, 0, 1]), 2).ravel().tolist()
+    [0.5, 0.5, 1.0]
+    """
+    best_RH = logit_EH.new_full((num_rows, logit_EH.shape[1]), -torch.inf)
+    index_EH = row_E[:, None].expand_as(logit_EH)
+    best_RH = best_RH.scatter_reduce(0, index_EH, logit_EH.detach(), "amax")
+    share_EH = (logit_EH - best_RH.index_select(0, row_E)).exp()
+    total_RH = torch.zeros_like(best_RH).index_add(0, row_E, share_EH)
+    return share_EH / total_RH.index_select(0, row_E)
+
+
+def drop(value: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
+    """Dropout that draws from a generator of one's own."""
+    kept = 1.0 - dropout
+    mask = torch.empty(value.shape).bernoulli_(kept, generator=generator)
+    return value * (mask.to(value.device, value.dtype) / kept)

@@ -1,0 +1,180 @@
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from torch import Tensor, nn
+
+from tclgraph.baselines.coupled_states import Stretch
+from tclgraph.baselines.deepcoevolve import DeepCoevolve
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream, Graph
+from tests.learnable import assert_learns, learnable
+from tests.streams import GRAPHS, as_split, splits
+
+
+class OneByOne:
+    """The method as it is told: torch's cells, one event and one pair at a time."""
+
+    def __init__(self, model: DeepCoevolve, start: float) -> None:
+        self.network, self.unit = model.network, model.measured["unit"]
+        self.source, self.target = (
+            [one / one.norm() if one.norm() > 1 else one for one in table]
+            for table in (self.network.source, self.network.target)
+        )
+        self.source_time = [start] * len(self.source)
+        self.target_time = [start] * len(self.target)
+
+    def cell(self, role: int) -> nn.GRUCell:
+        network, width = self.network, self.network.source.shape[1]
+        cell = nn.GRUCell(width, width, dtype=torch.float64)
+        weights = {
+            "weight_ih": network.of_partner[role].T,
+            "weight_hh": network.of_own[role].T,
+            "bias_ih": network.partner_bias[role, 0],
+            "bias_hh": network.own_bias[role, 0],
+        }
+        for name, weight in weights.items():
+            delattr(cell, name)
+            setattr(cell, name, weight)
+        return cell
+
+    def happen(self, source: int, target: int, time: float) -> None:
+        old_source, old_target = self.source[source], self.target[target]
+        self.source[source] = self.cell(0)(old_target, old_source)
+        self.target[target] = self.cell(1)(old_source, old_target)
+        self.source_time[source] = self.target_time[target] = time
+
+    def rate(self, source: int, target: int) -> Tensor:
+        return (self.source[source] @ self.target[target]).exp()
+
+    def interval(self, source: int, target: int, time: float) -> float:
+        seconds = time - max(self.source_time[source], self.target_time[target])
+        return float(np.clip(seconds / self.unit, 1e-6, 100.0))
+
+    def survival(self, source: int, target: int, time: float) -> Tensor:
+        return self.rate(source, target) * self.interval(source, target, time) ** 2 / 2
+
+
+def rows(events: EventStream) -> Iterator[tuple[int, tuple[int, int, float]]]:
+    columns = (events.source.tolist(), events.target.tolist(), events.time.tolist())
+    return enumerate(zip(*columns, strict=True))
+
+
+def prepared(split: Split, rank_by: str = "density") -> DeepCoevolve:
+    model = DeepCoevolve(width=3, batch_size=7, rank_by=rank_by)
+    model.prepare(split)
+    model.network.double()
+    with torch.no_grad():
+        # Some rows longer than they may be, some shorter.
+        model.network.source *= 8
+    model.begin()
+    return model
+
+
+@settings(max_examples=20)
+@given(splits(), st.data())
+def test_a_window_equals_one_event_after_the_other(split: Split, data: st.DataObject) -> None:
+    model = prepared(split)
+    train = split.train
+    first = data.draw(st.integers(0, len(train) - 1))
+    window = train[first : first + 7]
+    graph = DependencyGraph(model.graph.space)
+    graph.append(train)
+    random = np.random.default_rng(data.draw(st.integers(0, 99)))
+    sources = random.integers(train.num_sources, size=(len(window), 3))
+    targets = random.integers(train.num_targets, size=(len(window), 3))
+    sources[:, 0], targets[:, 0] = window.source, window.target
+    ours = model.loss_of(Stretch.whole(graph).part(first, first + 7), sources, targets)
+
+    # Nothing before the window is known to it.
+    reference = OneByOne(model, float(window.time[0]))
+    theirs = torch.zeros((), dtype=torch.float64)
+    for row, (source, target, time) in rows(window):
+        theirs = theirs - reference.rate(source, target).log()
+        for other in targets[row].tolist():
+            theirs = theirs + reference.survival(source, other, time)
+        for other in sources[row].tolist():
+            theirs = theirs + reference.survival(other, target, time)
+        reference.happen(source, target, time)
+    theirs = theirs / len(window)
+    assert_allclose(ours.item(), theirs.item(), rtol=1e-9)
+    parameters = dict(model.network.named_parameters())
+    gradients = (
+        torch.autograd.grad(one, parameters.values(), materialize_grads=True, allow_unused=True)
+        for one in (ours, theirs)
+    )
+    for name, mine, other_gradient in zip(parameters, *gradients, strict=True):
+        assert_allclose(mine, other_gradient, err_msg=name, rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("rank_by", ["density", "intensity", "rate"])
+def test_scores_are_what_they_are_told_to_be(rank_by: str) -> None:
+    @settings(max_examples=10)
+    @given(splits())
+    def check(split: Split) -> None:
+        model, events = prepared(split, rank_by), split.events
+        with torch.no_grad():
+            reference = OneByOne(model, float(split.train.time[0]))
+            scores = model.score_each(events)
+            for row, (source, target, time) in rows(events):
+                for one in range(events.num_targets):
+                    expected = reference.rate(source, one).log()
+                    if rank_by != "rate":
+                        expected += np.log(reference.interval(source, one, time))
+                    if rank_by == "density":
+                        expected -= reference.survival(source, one, time)
+                    assert scores[row, one] == pytest.approx(expected.item(), rel=1e-8, abs=1e-8)
+                reference.happen(source, target, time)
+
+    check()
+
+
+def test_the_true_pair_is_among_those_that_had_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def look(self: DeepCoevolve, stretch: Stretch, source: object, target: object) -> Tensor:
+        seen.append((stretch, source, target))
+        return torch.zeros(())
+
+    monkeypatch.setattr(DeepCoevolve, "loss_of", look)
+    model = DeepCoevolve(width=3, batch_size=50)
+    split = learnable()
+    num_batches = model.prepare(split)
+    for batch in range(num_batches):
+        model.loss(batch, np.random.default_rng(batch))
+    assert num_batches == split.train_end // 50
+    assert len({stretch.first for stretch, _, _ in seen}) > num_batches / 2
+    for stretch, source, target in seen:
+        assert stretch.stop - stretch.first == 50
+        for true, columns in ((stretch.source, source), (stretch.target, target)):
+            assert columns.shape == (50, 5)
+            assert (columns[:, 0] == true).all()
+            assert (columns[:, 1:] != true[:, None]).all()
+
+
+@pytest.mark.parametrize("rank_by", ["density", "intensity", "rate"])
+def test_scores_are_numbers_after_ages_and_at_once(rank_by: str) -> None:
+    stream = EventStream.from_columns(list("abcab"), list("xyzyx"), [0.0, 0, 0, 1e-9, 1e12])
+    width = 256
+    model = DeepCoevolve(width=width, epochs=1, rank_by=rank_by).fit(as_split(stream, 3, 4))
+    with torch.no_grad():
+        # Every event now leaves vectors of ones behind, whose product is the width.
+        model.network.partner_bias[:, :, width : 2 * width] = -99.0
+        model.network.partner_bias[:, :, 2 * width :] = 99.0
+    model.forget()
+    scores = model.score_each(stream)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(model.score(np.arange(3), np.full(3, 1e300))).all()
+    if rank_by == "rate":
+        assert scores.max() == 60.0
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_it_learns(graph: Graph) -> None:
+    model = DeepCoevolve(epochs=12, batch_size=64, width=16, learning_rate=1e-2, threads=1)
+    assert_learns(model, learnable(graph))
