@@ -54,7 +54,7 @@ class OneByOne:
 
     def interval(self, source: int, target: int, time: float) -> float:
         seconds = time - max(self.source_time[source], self.target_time[target])
-        return float(np.clip(seconds / self.unit, 1e-6, 100.0))
+        return float(np.clip(seconds / self.unit, 1e-6, 2.0))
 
     def survival(self, source: int, target: int, time: float) -> Tensor:
         return self.rate(source, target) * self.interval(source, target, time) ** 2 / 2
@@ -66,7 +66,7 @@ def rows(events: EventStream) -> Iterator[tuple[int, tuple[int, int, float]]]:
 
 
 def prepared(split: Split, rank_by: str = "density") -> DeepCoevolve:
-    model = DeepCoevolve(width=3, batch_size=7, rank_by=rank_by)
+    model = DeepCoevolve(width=3, batch_size=7, rank_by=rank_by, longest_interval=2.0)
     model.prepare(split)
     model.network.double()
     with torch.no_grad():

@@ -102,7 +102,7 @@ def test_hardly_any_events(events: str, graph: Graph) -> None:
     """All at once, some of them self-loops, and one more for validation."""
     pairs = [*events.split(), "ab"]
     stream = EventStream.from_columns(
-        [one for one, _ in pairs], [two for _, two in pairs], [7.0] * len(pairs), graph=graph
+        [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), graph=graph
     )
     model = DynGEM(**TINY).fit(as_split(stream, len(pairs) - 1, len(pairs)))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 8.0))

@@ -64,7 +64,9 @@ def in_plain_loops(model: DySAT, split: Split) -> Tensor:
                 structure[i, at, columns] = torch.nn.functional.elu(share @ theirs)
     temporal = network.temporal
     query, key, value = (
-        (structure + temporal.position) @ one.weight.T for one in temporal.query_key_value
+        (structure + temporal.position) @ matrix.T
+        for name, matrix in temporal.named_parameters()
+        if name.startswith("query_key_value")
     )
     attended = torch.zeros_like(structure)
     for i in range(num_nodes):
@@ -136,7 +138,7 @@ def test_hardly_any_events(events: str, graph: Graph) -> None:
     """All at once, some of them self-loops, and one more for validation."""
     pairs = [*events.split(), "ab"]
     stream = EventStream.from_columns(
-        [one for one, _ in pairs], [two for _, two in pairs], [7.0] * len(pairs), graph=graph
+        [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), graph=graph
     )
     model = DySAT(**TINY).fit(as_split(stream, len(pairs) - 1, len(pairs)))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 8.0))

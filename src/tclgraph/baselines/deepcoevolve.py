@@ -33,9 +33,9 @@ from tclgraph.objectives.rayleigh import log_density, log_intensity, rayleigh_lo
 from tclgraph.sampling.negatives import uniform_negatives
 from tclgraph.training.config import TrainingConfig
 
-# In mean intervals between events of a node; shorter and longer ones count as these. The shortest
-# keeps the log-intensity finite where events are simultaneous, the longest its integral.
-_SHORTEST, _LONGEST = 1e-6, 100.0
+# In mean intervals between events of a node. Shorter ones count as this, which keeps the intensity
+# above zero where events are simultaneous.
+_SHORTEST = 1e-6
 # Of which the density is still a number, however wide the vectors are.
 _LARGEST_LOG_RATE = 60.0
 _TABLE_DEVIATION = 0.1
@@ -56,6 +56,9 @@ class DeepCoevolveConfig(TrainingConfig):
     survival_pairs: Annotated[int, Field(ge=1)] = 5
     """Targets of an event's source, and sources of its target, which are known not to have met it
     before the event; the true one is among them."""
+    longest_interval: PositiveFloat = 1.0
+    """In mean intervals between events of a node; longer ones count as this. A window of a quiet
+    time may last a hundred times as long as one of a busy time, and expects that squared."""
     rank_by: Literal["density", "intensity", "rate"] = "rate"
     """What targets are ranked by."""
 
@@ -211,7 +214,8 @@ class DeepCoevolve(CoupledModel):
         return rank_by(log_rate_BT, interval_BT.cpu()).numpy()
 
     def _scaled(self, seconds: FloatArray) -> Tensor:
-        return self.numbers(np.clip(seconds / self.measured["unit"], _SHORTEST, _LONGEST))
+        longest = self.config.longest_interval
+        return self.numbers(np.clip(seconds / self.measured["unit"], _SHORTEST, longest))
 
 
 def _log_rates(source_BCD: Tensor, target_BCD: Tensor) -> Tensor:

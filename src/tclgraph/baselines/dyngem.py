@@ -153,7 +153,7 @@ class DynGEM(FrozenModel):
     def _in_turn(self) -> list[tuple[int, IntArray]]:
         """Snapshot and rows of every batch: all iterations over one snapshot, then the next."""
         random = np.random.default_rng(self.config.seed)
-        batches = []
+        batches: list[tuple[int, IntArray]] = []
         for number, graph in enumerate(self._graphs):
             rows = np.flatnonzero(graph.degree)
             num_parts = -(-len(rows) // self.config.batch_size)

@@ -102,20 +102,13 @@ class SnapshotAttention(nn.Module):
 
 
 class DySATNetwork(nn.Module):
-    """One layer of either attention. Nodes have no features but who they are: a learned table.
-
-    Paper: the table is the first matrix of the network, of as many rows as there are nodes, and
-    begins as small as Glorot's rule has it for those. Here: as for one row. Because: one is all
-    that a node takes of it, and smaller vectors drown in those of positions, which are the same
-    for all nodes.
-    """
+    """One layer of either attention. Nodes have no features but who they are: a learned table."""
 
     def __init__(self, config: DySATConfig, num_nodes: int) -> None:
         super().__init__()
         self.dropout = config.dropout
         self.node = nn.Parameter(torch.empty(num_nodes, config.width))
-        largest = math.sqrt(6 / (1 + config.width))
-        nn.init.uniform_(self.node, -largest, largest)
+        nn.init.xavier_uniform_(self.node)
         self.structural = StructuralAttention(config.width, config.heads)
         self.temporal = SnapshotAttention(config.width, config.heads, config.snapshots)
 
@@ -129,10 +122,8 @@ class DySATNetwork(nn.Module):
 
     def structural_length(self) -> Tensor:
         """Half the squared length of the weights that are penalised."""
-        return (
-            self.node.square().sum()
-            + sum(one.square().sum() for one in self.structural.parameters())
-        ) / 2
+        penalised = [self.node, *self.structural.parameters()]
+        return torch.stack([one.square().sum() for one in penalised]).sum() / 2
 
 
 def attended_rows(graphs: list[Adjacency]) -> tuple[WeightedEdges, Tensor]:
@@ -159,7 +150,8 @@ def attended_rows(graphs: list[Adjacency]) -> tuple[WeightedEdges, Tensor]:
         node_of.append(active)
         first += len(active)
     edges = WeightedEdges(
-        *(torch.from_numpy(np.concatenate(one)) for one in (rows, neighbors)),
+        torch.from_numpy(np.concatenate(rows)),
+        torch.from_numpy(np.concatenate(neighbors)),
         torch.from_numpy(np.concatenate(weights)).float(),
         torch.from_numpy(np.concatenate(node_of)),
     )
@@ -172,8 +164,9 @@ class SnapshotPairs:
     def __init__(self, graph: Adjacency) -> None:
         self._degree = graph.degree
         self._contexts = ContextPairs(graph)
-        share = self._degree**0.75
-        self._up_to = np.cumsum(share) / max(share.sum(), 1.0)
+        up_to = np.cumsum(self._degree**0.75)
+        # By its own last, so that what is below 1 never leads beyond the last that has neighbors.
+        self._up_to = up_to / max(up_to[-1], 1.0)
 
     def draw(
         self, node: IntArray, config: DySATConfig, random: np.random.Generator
@@ -241,7 +234,7 @@ class DySAT(FrozenModel):
         return total
 
     def make_vectors(self) -> Tensor:
-        vectors_NTD = self.network(self._edges, self._row_NT)
+        vectors_NTD: Tensor = self.network(self._edges, self._row_NT)
         return vectors_NTD[:, -1].contiguous()
 
     def score_each(self, events: EventStream) -> ScoreArray:

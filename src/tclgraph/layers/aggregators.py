@@ -83,7 +83,7 @@ class LSTMAggregator(nn.Module):
 
     def forward(self, state_RD: Tensor, own_Q: Tensor, neighbor_QS: Tensor) -> Tensor:
         # What is read depends on the row alone: made once, not once for every place. torch's own
-        # LSTM makes it for every place, and takes half as long again.
+        # LSTM makes it for every place, and takes nearly twice as long.
         read_R4E = self.read(state_RD)
         hidden_QE = cell_QE = state_RD.new_zeros(len(own_Q), self.hidden)
         for neighbor_Q in neighbor_QS.T:

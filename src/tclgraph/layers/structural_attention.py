@@ -52,7 +52,7 @@ class StructuralAttention(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """[R, D]; with a generator, values and shares are dropped out, as in training."""
-        value_NHW = value_ND.unflatten(1, self.asking.shape)
+        value_NHW = value_ND.view(-1, *self.asking.shape)
         asking_RH = (value_NHW * self.asking).sum(2).index_select(0, edges.node)
         answering_NH = (value_NHW * self.answering).sum(2)
         sum_EH = asking_RH.index_select(0, edges.row) + answering_NH.index_select(0, edges.neighbor)

@@ -43,4 +43,5 @@ class ContextPairs:
         place = low + (high - low) * random.random(len(node))
         found = np.searchsorted(self._ahead, place, side="right") - 1
         # Rounding could lead just beyond the row.
-        return self._graph.neighbor[np.minimum(found, stop - 1)]
+        reached: IntArray = self._graph.neighbor[np.minimum(found, stop - 1)]
+        return reached

@@ -42,7 +42,8 @@ class Adjacency:
         """
         count = self.degree[rows]
         before = np.cumsum(count) - count
-        return np.arange(count.sum()) + np.repeat(self.start[rows] - before, count)
+        found: IntArray = np.arange(count.sum()) + np.repeat(self.start[rows] - before, count)
+        return found
 
 
 def windows(time: FloatArray, count: int) -> IntArray:
@@ -57,8 +58,8 @@ def windows(time: FloatArray, count: int) -> IntArray:
     if not len(time) or elapsed[-1] == 0:
         return np.full(len(time), count - 1)
     # Multiplied first: an event on a border is then on the right side of it.
-    which = (elapsed * count / elapsed[-1]).astype(np.int64)
-    return np.minimum(which, count - 1)
+    which: IntArray = (elapsed * count / elapsed[-1]).astype(np.int64)
+    return which.clip(max=count - 1)
 
 
 def adjacency(nodes: IntArray, num_nodes: int) -> Adjacency:
