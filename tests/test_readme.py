@@ -81,6 +81,7 @@ def tcl_rows() -> list[str]:
         paper_row("wikipedia"),
         tcl_row("lastfm_head, preset default", "lastfm_head-default"),
         floor_row("lastfm_head-default"),
+        tcl_row("lastfm_head, preset paper", "lastfm_head"),
     ]
 
 
