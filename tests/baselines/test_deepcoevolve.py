@@ -21,7 +21,7 @@ class OneByOne:
     """The method as it is told: torch's cells, one event and one pair at a time."""
 
     def __init__(self, model: DeepCoevolve, start: float) -> None:
-        self.network, self.unit = model.network, model.measured["unit"]
+        self.network, self.measured = model.network, model.measured
         self.source, self.target = (
             [one / one.norm() if one.norm() > 1 else one for one in table]
             for table in (self.network.source, self.network.target)
@@ -50,11 +50,12 @@ class OneByOne:
         self.source_time[source] = self.target_time[target] = time
 
     def rate(self, source: int, target: int) -> Tensor:
-        return (self.source[source] @ self.target[target]).exp()
+        match = self.source[source] @ self.target[target]
+        return (match + self.measured["log_base_rate"]).exp()
 
     def interval(self, source: int, target: int, time: float) -> float:
         seconds = time - max(self.source_time[source], self.target_time[target])
-        return float(np.clip(seconds / self.unit, 1e-6, 2.0))
+        return float(np.clip(seconds / self.measured["unit"], 1e-6, 2.0))
 
     def survival(self, source: int, target: int, time: float) -> Tensor:
         return self.rate(source, target) * self.interval(source, target, time) ** 2 / 2

@@ -56,8 +56,7 @@ def test_the_loss_is_that_of_each_pair_and_negative() -> None:
     model.network.double()
     loss = model.loss(0, np.random.default_rng(7))
 
-    node = model.network.node
-    first, second = (layer.project.weight for layer in model.network.layers)
+    node, first, second = model.network.parameters()
     vectors = []
     for one in range(6):
         other = (one + 3) % 6  # a and x, b and y, c and z
@@ -83,8 +82,8 @@ def test_the_loss_is_that_of_each_pair_and_negative() -> None:
     assert_close(loss, expected, rtol=1e-10, atol=1e-10)
     weights = list(model.network.parameters())
     slopes = torch.autograd.grad(loss, weights)
-    for slope, other in zip(slopes, torch.autograd.grad(expected, weights), strict=True):
-        assert_close(slope, other, rtol=1e-8, atol=1e-10)
+    for slope, theirs in zip(slopes, torch.autograd.grad(expected, weights), strict=True):
+        assert_close(slope, theirs, rtol=1e-8, atol=1e-10)
 
 
 def test_negatives_are_targets_by_their_number_of_neighbors(split: Split) -> None:

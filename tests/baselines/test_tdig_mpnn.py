@@ -153,8 +153,9 @@ class Reference:
     # Point process
 
     def elapsed(self, node: int, before_event: int, time: float) -> float:
-        event = self.past.last_event(node, before_event)
-        return 0.0 if event is None else float((time - self.past.time[event]) / self.units.mean)
+        """In mean gaps since the node's last event, or else since the first of all."""
+        since = self.past.last_event(node, before_event) or 0
+        return float((time - self.past.time[since]) / self.units.mean) if before_event else 0.0
 
     def rate(self, match: Tensor, since: Sequence[float], ago: float = 0.0) -> Tensor:
         slopes = self.named["intensity.slopes"]

@@ -137,8 +137,10 @@ def test_the_only_neighbour_counts_and_so_does_the_latest() -> None:
     """The published code leaves out the latest neighbour, and takes the oldest of many."""
     times = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     stream = tg.load({"source": list("aaaaab"), "target": list("vwxyzz"), "time": times})
-    model = TGAT(**{**SMALL, "neighbors": 2}).fit(stream.split(0.6, 0.2))
-    model.observe(stream.split(0.6, 0.2).valid)
+    split = stream.split(0.6, 0.2)
+    model = TGAT(**{**SMALL, "neighbors": 2}).fit(split)
+    model.forget()
+    model.observe(split.events)
     neighbors = model._neighbors(np.array([0, 1, 2]), np.full(3, 5.5))
     space = model.graph.space
     assert neighbors.node[0].tolist() == [space.first_target + 4, space.first_target + 3]

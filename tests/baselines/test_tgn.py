@@ -37,7 +37,9 @@ class OneByOne:
             return state
         own, partner, interval = self.message[node]
         network = self.model.network
-        code = network.encoding(torch.tensor(interval / self.model.measured["mean"]).double())
+        code = network.encoding(
+            torch.tensor(interval / self.model.measured["mean"], dtype=torch.float64)
+        )
         message = torch.cat([own, partner, code])
         cell = network.update
         inside = cell.weight_ih @ message + cell.bias_ih

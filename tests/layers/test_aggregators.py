@@ -45,7 +45,7 @@ def drawn(num_nodes: int, samples: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def by_loops(kind: str, layer: nn.Module, state: Tensor, own: Tensor, neighbor: Tensor) -> Tensor:
-    weights = dict(layer.named_parameters())
+    weights: dict[str, Tensor] = dict(layer.named_parameters())
     rows = []
     for node, members in zip(own.tolist(), neighbor.tolist(), strict=True):
         found = [state[one] for one in members]
@@ -139,10 +139,10 @@ def test_the_sequence_is_read_as_torch_reads_it() -> None:
     # Theirs has the candidate before the output gate.
     order = torch.arange(4 * hidden).view(4, hidden)[[0, 1, 3, 2]].flatten()
     with torch.no_grad():
-        theirs.weight_ih_l0.copy_(layer.read.weight[order])
-        theirs.weight_hh_l0.copy_(layer.recall.weight[order])
-        theirs.bias_ih_l0.copy_(layer.read.bias[order])
-        theirs.bias_hh_l0.zero_()
+        nothing = torch.zeros_like(layer.read.bias)  # they have two biases
+        weights = layer.read.weight, layer.recall.weight, layer.read.bias, nothing
+        for other, weight in zip(theirs.parameters(), weights, strict=True):
+            other.copy_(weight[order])
     state, own, neighbor = drawn(9, 4)
     _, (last, _) = theirs(state[neighbor])
     expected = layer.halves(state[own], last[0])

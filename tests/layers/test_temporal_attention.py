@@ -39,7 +39,10 @@ def attend(
     output: Tensor = torch.zeros_like(attention.bias)
     if not met:
         return output
-    keys = [torch.cat([one, encoding(torch.as_tensor(interval).to(one))]) for one, interval in met]
+    keys = [
+        torch.cat([one, encoding(torch.as_tensor(interval, dtype=one.dtype))])
+        for one, interval in met
+    ]
     asking = torch.cat([own, encoding(torch.zeros(()).to(own))])
     width = len(asking) // attention.heads
     for head in range(attention.heads):

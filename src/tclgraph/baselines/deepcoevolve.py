@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
@@ -39,6 +39,9 @@ _SHORTEST = 1e-6
 # Of which the density is still a number, however wide the vectors are.
 _LARGEST_LOG_RATE = 60.0
 _TABLE_DEVIATION = 0.1
+# Of which the base rate is made, and between which what it is made of lies.
+_WINDOWS_TO_MEASURE = 32
+_EXPECTED = (1e-6, 1e6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +54,9 @@ class DeepCoevolveConfig(TrainingConfig):
     """Of Adam."""
     batch_size: PositiveInt = 256
     """Consecutive events of a window, before which nothing has happened."""
+    warm_up: NonNegativeInt = 100
+    """Batches over which the learning rate rises to that, evenly. Adam's first steps are as long as
+    any, and as rates are exponential, a few in the same direction are enough to make them explode."""
     max_gradient_norm: PositiveFloat | None = 5.0
     """Longer gradients are shortened to this; None leaves them as they are."""
     survival_pairs: Annotated[int, Field(ge=1)] = 5
@@ -97,6 +103,8 @@ class DeepCoevolveNetwork(nn.Module):
 class DeepCoevolve(CoupledModel):
     """Recurrent coevolutionary latent feature processes."""
 
+    import os
+    _SC = float(os.environ.get("SC", "0.125"))
     name = "deepcoevolve"
     config_type = DeepCoevolveConfig
     config: DeepCoevolveConfig
@@ -109,28 +117,45 @@ class DeepCoevolve(CoupledModel):
         graph.append(split.train)
         self._train = Stretch.whole(graph)
         self._candidates = np.unique(split.train.source), np.unique(split.train.target)
-        start, unit = float(split.train.time[0]), TimeUnits.of(graph).mean
-        self.start(split.events, start=start, unit=unit)
+        unit = TimeUnits.of(graph).mean
+        base = 1 / np.clip(self._expected_meetings(unit), *_EXPECTED)
+        self.start(
+            split.events,
+            start=float(split.train.time[0]),
+            unit=unit,
+            log_base_rate=float(np.log(base)),
+        )
         return -(-len(graph) // self.config.batch_size)
+
+    def _expected_meetings(self, unit: float) -> float:
+        """Of an event's pairs before it, in the mean, if all met at the rate 1."""
+        random = np.random.default_rng(self.config.seed)
+        drawn = (_seconds(*self.draw(random)) for _ in range(_WINDOWS_TO_MEASURE))
+        intervals = np.concatenate([self._scaled(seconds, unit) for seconds in drawn])
+        return float((intervals**2 / 2).sum(axis=1).mean())
 
     def build_network(self) -> DeepCoevolveNetwork:
         return DeepCoevolveNetwork(self.config.width, self.graph.space)
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
         """Of a window that begins anywhere; an epoch has as many as cover the stream once."""
+        return self.loss_of(*self.draw(random))
+
+    def draw(self, random: np.random.Generator) -> tuple[Stretch, IntArray, IntArray]:
+        """A window, and for each event sources and targets to pair with its own, itself first."""
         size, count = self.config.batch_size, self.config.survival_pairs - 1
         first = int(random.integers(max(self._train.stop - size, 0) + 1))
         stretch = self._train.part(first, first + size)
-        sources, targets = (
+        source, target = (
             np.column_stack([true, uniform_negatives(true, candidates, count, random)])
             for true, candidates in zip(
                 (stretch.source, stretch.target), self._candidates, strict=True
             )
         )
-        return self.loss_of(stretch, sources, targets)
+        return stretch, source, target
 
     def loss_of(self, stretch: Stretch, source: IntArray, target: IntArray) -> Tensor:
-        """Given, for each event, sources and targets that are paired with its own, itself first."""
+        """Of what was drawn."""
         source_node, target_node = np.unique(source), np.unique(target)
         table_SD, table_TD = self.first_states()
         sources, targets = self.roll(
@@ -140,24 +165,11 @@ class DeepCoevolve(CoupledModel):
         )
         event = stretch.event[:, None]
         source_BCD, target_BCD = sources.before(source, event), targets.before(target, event)
-        log_rate_BC = torch.cat(
-            [
-                _log_rates(source_BCD[:, :1], target_BCD),
-                _log_rates(source_BCD, target_BCD[:, :1]),
-            ],
-            dim=1,
-        )
-        start = float(stretch.time[0])
-        source_time = times_of(stretch.as_source.before(source, event), stretch.graph, start)
-        target_time = times_of(stretch.as_target.before(target, event), stretch.graph, start)
-        then = np.concatenate(
-            [
-                np.maximum(source_time[:, :1], target_time),
-                np.maximum(source_time, target_time[:, :1]),
-            ],
-            axis=1,
-        )
-        interval_BC = self._scaled(stretch.time[:, None] - then)
+        with_targets_BC = (source_BCD[:, :1] * target_BCD).sum(2)
+        with_sources_BC = (source_BCD * target_BCD[:, :1]).sum(2)
+        log_rate_BC = self._log_rates(torch.cat([with_targets_BC, with_sources_BC], dim=1))
+        seconds = _seconds(stretch, source, target)
+        interval_BC = self.numbers(self._scaled(seconds, self.measured["unit"]))
         return rayleigh_loss(log_rate_BC[:, 0], log_rate_BC, interval_BC)
 
     # Following and ranking
@@ -206,21 +218,38 @@ class DeepCoevolve(CoupledModel):
         source_time: FloatArray,
         target_time: FloatArray,
     ) -> ScoreArray:
-        log_rate_BT = torch.from_numpy(match_BT).clamp_max(_LARGEST_LOG_RATE)
+        log_rate_BT = self._log_rates(torch.from_numpy(match_BT))
         if self.config.rank_by == "rate":
             return log_rate_BT.numpy()
-        interval_BT = self._scaled(time[:, None] - np.maximum(source_time[:, None], target_time))
+        seconds = time[:, None] - np.maximum(source_time[:, None], target_time)
+        interval_BT = torch.from_numpy(self._scaled(seconds, self.measured["unit"]))
         rank_by = log_density if self.config.rank_by == "density" else log_intensity
-        return rank_by(log_rate_BT, interval_BT.cpu()).numpy()
+        return rank_by(log_rate_BT, interval_BT.to(log_rate_BT.dtype)).numpy()
 
-    def _scaled(self, seconds: FloatArray) -> Tensor:
-        longest = self.config.longest_interval
-        return self.numbers(np.clip(seconds / self.measured["unit"], _SHORTEST, longest))
+    def _log_rates(self, match: Tensor) -> Tensor:
+        """From products of vectors.
+
+        Paper: the rate is e to the product. Here: times what makes the pairs of a training window
+        meet once, were all products zero. Because: they are close to zero at first, and where the
+        rate 1 is far too low, the first steps raise all of them without measure.
+        """
+        return (match * self._SC + self.measured["log_base_rate"]).clamp_max(_LARGEST_LOG_RATE)
+
+    def _scaled(self, seconds: FloatArray, unit: float) -> FloatArray:
+        return np.clip(seconds / unit, _SHORTEST, self.config.longest_interval)
 
 
-def _log_rates(source_BCD: Tensor, target_BCD: Tensor) -> Tensor:
-    """Of pairs of vectors."""
-    return (source_BCD * target_BCD).sum(-1).clamp_max(_LARGEST_LOG_RATE)
+def _seconds(stretch: Stretch, source: IntArray, target: IntArray) -> FloatArray:
+    """How long pairs have not met: each event's source with targets, its target with sources.
+
+    Since the last event of either of the two, but not before the stretch.
+    """
+    event, start = stretch.event[:, None], float(stretch.time[0])
+    source_time = times_of(stretch.as_source.before(source, event), stretch.graph, start)
+    target_time = times_of(stretch.as_target.before(target, event), stretch.graph, start)
+    with_targets = np.maximum(source_time[:, :1], target_time)
+    with_sources = np.maximum(source_time, target_time[:, :1])
+    return stretch.time[:, None] - np.concatenate([with_targets, with_sources], axis=1)
 
 
 def _within_reach(table_ND: Tensor) -> Tensor:

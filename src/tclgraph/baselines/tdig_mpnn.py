@@ -318,13 +318,16 @@ class TDIGMPNN(LearnedModel):
         self._vector = tensors["vector"].to(self._vector.device)
         self._came_of = tensors["came_of"].numpy()
 
-    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # the same ever
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:
+        """At any time the same, until a node's next event."""
         return self._vectors(node).cpu().numpy()
 
 
 def _elapsed(graph: DependencyGraph, instance: IntArray, now: FloatArray) -> FloatArray:
-    """Seconds since these instances, 0 since singletons."""
+    """Seconds since these instances; who has not acted yet has waited since the first event.
+
+    Counted as 0, newcomers would seem the most active of all, and never to have been passed over.
+    """
     if not len(graph):
         return np.zeros(np.broadcast(instance, now).shape)
-    then = graph.time[np.maximum(instance, 0) // 2]
-    return np.where(instance >= 0, now - then, 0.0)
+    return now - graph.time[np.maximum(instance, 0) // 2]

@@ -91,7 +91,7 @@ class LSTMAggregator(nn.Module):
                 read_R4E.index_select(0, neighbor_Q), hidden_QE, self.recall.weight.T
             )
             opened = gates[:, : 3 * self.hidden].sigmoid()
-            let_in, kept, let_out = opened.split(self.hidden, dim=1)
+            let_in, kept, let_out = opened.chunk(3, dim=1)
             cell_QE = kept * cell_QE + let_in * gates[:, 3 * self.hidden :].tanh()
             hidden_QE = let_out * cell_QE.tanh()
         joined: Tensor = self.halves(state_RD.index_select(0, own_Q), hidden_QE)
@@ -143,4 +143,4 @@ def _glorot(inputs: int, outputs: int) -> nn.Linear:
 
 def _gather(rows: Tensor, place_QS: Tensor) -> Tensor:
     """Rows at these places; its gradient is much quicker than that of plain indexing."""
-    return rows.index_select(0, place_QS.flatten()).unflatten(0, place_QS.shape)
+    return rows.index_select(0, place_QS.flatten()).view(*place_QS.shape, *rows.shape[1:])

@@ -53,12 +53,11 @@ class DependencyLSTM(nn.Module):
         per_row = (which_N, gate_N[:, None], interval_N[:, None])
         rows = list(zip(*(torch.split(one, sizes) for one in per_row), strict=True))
         which, gate, _ = rows[-1]
-        write = gate * functional.embedding(which, written_IW) + self.written.bias
-        hidden, cell = self._leaf(write)
+        hidden, cell = self._leaf(_gated(self.written.bias, gate, which, written_IW))
         found = [hidden]
         for below, (which, gate, interval) in zip(children[::-1], rows[-2::-1], strict=True):
-            write = gate * functional.embedding(which, written_IW) + self.written.bias
-            keep = gate * functional.embedding(which, kept_IW) + self.kept.bias
+            write = _gated(self.written.bias, gate, which, written_IW)
+            keep = _gated(self.kept.bias, gate, which, kept_IW)
             hidden, cell = self._branch(write, keep, interval, below, hidden, cell)
             found.append(hidden)
         return torch.cat(found[::-1])
@@ -89,15 +88,21 @@ class DependencyLSTM(nn.Module):
             strict=True,
         )
         for weights, which, gates, by_interval in parties:
-            told = weights(functional.embedding(which, hidden))
-            for_write, for_gates = torch.split(told, [3 * width, 2 * width], dim=1)
-            write = write + for_write
-            f, g = (gates + for_gates).chunk(2, dim=1)
-            g = g + interval * by_interval
+            hidden_below = functional.embedding(which, hidden)
+            # Products and sums in one: half of the work here is moving numbers about.
+            for_write, for_gates = torch.split(weights.weight, [3 * width, 2 * width])
+            write = torch.addmm(write, hidden_below, for_write.T)
+            f, g = torch.addmm(gates, hidden_below, for_gates.T).chunk(2, dim=1)
+            g = torch.addcmul(g, interval, by_interval)
             remembered.append(f.sigmoid() * g.sigmoid() * functional.embedding(which, cell))
         z, o, s = write.chunk(3, dim=1)
         cell = z.sigmoid() * s.tanh() + remembered[0] + remembered[1]
         return o.sigmoid() * cell.tanh(), cell
+
+
+def _gated(bias: Tensor, gate: Tensor, which: Tensor, table: Tensor) -> Tensor:
+    """Rows of a table, each times its gate, and a bias."""
+    return torch.addcmul(bias, gate, functional.embedding(which, table))
 
 
 class Selection(nn.Module):

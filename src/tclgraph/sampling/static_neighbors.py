@@ -49,12 +49,14 @@ class StaticNeighbors:
 
     def of(self, node: int) -> IntArray:
         start = self._start[node]
-        return self._neighbor[start : start + self.degree[node]]
+        found: IntArray = self._neighbor[start : start + self.degree[node]]
+        return found
 
     def sample(self, nodes: IntArray, count: int, random: np.random.Generator) -> IntArray:
         """Neighbors drawn uniformly and with replacement, [node, count]."""
         place = random.integers(self.degree[nodes, None], size=(len(nodes), count))
-        return self._neighbor[self._start[nodes, None] + place]
+        found: IntArray = self._neighbor[self._start[nodes, None] + place]
+        return found
 
     def sample_hops(
         self, nodes: IntArray, counts: Sequence[int], random: np.random.Generator
