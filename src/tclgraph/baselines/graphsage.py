@@ -20,12 +20,11 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import IntArray, ScoreArray
+from tclgraph.arrays import IntArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream
 from tclgraph.layers.aggregators import (
     GATAggregator,
     GCNAggregator,
@@ -181,10 +180,6 @@ class _GraphSAGE(FrozenModel):
         everyone = torch.arange(len(self.network.node), device=self.config.device)
         vectors: Tensor = self.network(everyone, [(everyone, one) for one in self._neighbors])
         return vectors
-
-    def score_each(self, events: EventStream) -> ScoreArray:
-        self.observe(events)  # which changes no score
-        return self.score(events.source, events.time)
 
     def state_tensors(self) -> dict[str, Tensor]:
         # Not buffers of the network: these would be averaged with its weights.
