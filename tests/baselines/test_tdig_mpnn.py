@@ -152,29 +152,33 @@ class Reference:
 
     # Point process
 
-    def elapsed(self, node: int, before_event: int, time: float) -> float:
-        """In mean gaps since the node's last event, or else since the first of all."""
-        since = self.past.last_event(node, before_event) or 0
-        return float((time - self.past.time[since]) / self.units.mean) if before_event else 0.0
+    def waited(self, node: int, before_event: int, time: float) -> tuple[float, float]:
+        """In mean gaps since the node's last event, or since the first of all; and a 1, or a 0."""
+        event = self.past.last_event(node, before_event)
+        since = self.past.time[event or 0] if before_event else time
+        return (time - since) / self.units.mean, 0.0 if event is None else 1.0
 
-    def rate(self, match: Tensor, since: Sequence[float], ago: float = 0.0) -> Tensor:
-        slopes = self.named["intensity.slopes"]
+    def rate(self, match: Tensor, waits: Sequence[tuple[float, float]], ago: float = 0.0) -> Tensor:
         line = match + self.named["intensity.bias"]
-        return softplus(line + slopes[0] * (since[0] - ago) + slopes[1] * (since[1] - ago))
+        for slope, (waited, acted) in zip(self.named["intensity.slopes"], waits, strict=True):
+            line = line + slope * acted * (waited - ago)
+        return softplus(line)
 
-    def survival(self, match: Tensor, since: Sequence[float]) -> Tensor:
+    def survival(self, match: Tensor, waits: Sequence[tuple[float, float]]) -> Tensor:
         """∫ λ from the later of the two last events until now, at five Gauss-Legendre points."""
-        span = min(since)
+        span = min(waited for waited, _ in waits)
         total = torch.zeros_like(match)
         for point, weight in zip(*np.polynomial.legendre.leggauss(5), strict=True):
-            total = total + weight * self.rate(match, since, span * (1 - point) / 2)
+            total = total + weight * self.rate(match, waits, span * (1 - point) / 2)
         return total * span / 2
 
-    def pair(self, source: int, target: int, event: int, time: float) -> tuple[Tensor, list[float]]:
+    def pair(
+        self, source: int, target: int, event: int, time: float
+    ) -> tuple[Tensor, list[tuple[float, float]]]:
         a, b = (self.vector(node, event) for node in (source, target))
         match = self.named["discriminator.additive"] @ (a + b)
         match = match + self.named["discriminator.multiplicative"] @ (a * b)
-        return match, [self.elapsed(node, event, time) for node in (source, target)]
+        return match, [self.waited(node, event, time) for node in (source, target)]
 
     def loss(self, event: int, nodes: Sequence[int]) -> Tensor:
         source, *columns = nodes

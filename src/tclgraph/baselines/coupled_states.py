@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
@@ -152,6 +152,15 @@ def times_of(event: IntArray, graph: DependencyGraph, start: float) -> FloatArra
     return np.maximum(time, start)
 
 
+def _carried(
+    node: IntArray, latest: LatestEvents, first: int, state_ND: Tensor, first_ND: Tensor
+) -> Tensor:
+    """Vectors before event `first`: what was kept of those who have had one, the first of others."""
+    is_known = latest.before(node, np.full(len(node), first)) >= 0
+    known, place = torch.from_numpy(is_known).to(state_ND.device), as_index(node, state_ND)
+    return torch.where(known[:, None], state_ND[place], first_ND[place])
+
+
 class RoleState(NamedTuple):
     """Where all nodes stand in one role."""
 
@@ -176,8 +185,21 @@ class RoleState(NamedTuple):
         return RoleState(self.vector.index_copy(0, place, along.before(node, until)), event)
 
 
+class CoupledNetwork(nn.Module):
+    """Has the vectors that training carries from batch to batch."""
+
+    source_state: Tensor
+    target_state: Tensor
+
+    def keep_room(self, num_sources: int, num_targets: int, width: int) -> None:
+        self.register_buffer("source_state", torch.zeros(num_sources, width))
+        self.register_buffer("target_state", torch.zeros(num_targets, width))
+
+
 class CoupledModel(LearnedModel):
     """A model whose state is a vector for every source and every target."""
+
+    network: CoupledNetwork
 
     @abstractmethod
     def first_states(self) -> tuple[Tensor, Tensor]:
@@ -201,6 +223,26 @@ class CoupledModel(LearnedModel):
     def needed_targets(self, stretch: Stretch) -> IntArray:
         """Those whose vectors are asked for while the stretch goes on, ascending."""
         return np.unique(stretch.target)
+
+    def roll_on(
+        self, stretch: Stretch, source: IntArray, target: IntArray
+    ) -> tuple[Trajectory, Trajectory]:
+        """In training: from where the stretch before ended, which had better be the last one rolled.
+
+        Gradients reach back to the beginning of the stretch, and to the first vectors of those who
+        have their first event in it.
+        """
+        network, (first_SD, first_TD) = self.network, self.first_states()
+        rolled = self.roll(
+            stretch,
+            (source, _carried(source, stretch.as_source, stretch.first, network.source_state, first_SD)),
+            (target, _carried(target, stretch.as_target, stretch.first, network.target_state, first_TD)),
+        )
+        with torch.no_grad():
+            for state_ND, along in zip((network.source_state, network.target_state), rolled, strict=True):
+                after = along.before(along.node, np.full(len(along.node), stretch.stop))
+                state_ND[as_index(along.node, state_ND)] = after
+        return rolled
 
     def numbers(self, array: FloatArray) -> Tensor:
         """In the network's precision, where the network is."""

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.coupled_states import (
     CoupledModel,
+    CoupledNetwork,
     RoleState,
     Stretch,
     Trajectory,
@@ -35,7 +36,8 @@ from tclgraph.training.config import TrainingConfig
 
 # In mean intervals between events of a node. Shorter ones count as this, which keeps the intensity
 # above zero where events are simultaneous.
-_SHORTEST = 1e-6
+import os as _os
+_SHORTEST = float(_os.environ.get("SHORT","1e-6"))
 # Of which the density is still a number, however wide the vectors are.
 _LARGEST_LOG_RATE = 60.0
 _TABLE_DEVIATION = 0.1
@@ -69,7 +71,7 @@ class DeepCoevolveConfig(TrainingConfig):
     """What targets are ranked by."""
 
 
-class DeepCoevolveNetwork(nn.Module):
+class DeepCoevolveNetwork(CoupledNetwork):
     """Everything that is learned."""
 
     def __init__(self, width: int, space: NodeSpace) -> None:
@@ -81,6 +83,7 @@ class DeepCoevolveNetwork(nn.Module):
         self.of_own = nn.Parameter(torch.empty(2, width, 3 * width))
         self.partner_bias = nn.Parameter(torch.empty(2, 1, 3 * width))
         self.own_bias = nn.Parameter(torch.empty(2, 1, 3 * width))
+        self.keep_room(space.num_sources, space.num_targets, width)
         for table in (self.source, self.target):
             nn.init.normal_(table, std=_TABLE_DEVIATION)
         for weight in (self.of_partner, self.of_own, self.partner_bias, self.own_bias):
@@ -105,6 +108,7 @@ class DeepCoevolve(CoupledModel):
 
     import os
     _SC = float(os.environ.get("SC", "0.125"))
+    in_order = True
     name = "deepcoevolve"
     config_type = DeepCoevolveConfig
     config: DeepCoevolveConfig
@@ -139,12 +143,15 @@ class DeepCoevolve(CoupledModel):
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
         """Of a window that begins anywhere; an epoch has as many as cover the stream once."""
-        return self.loss_of(*self.draw(random))
+        return self.loss_of(*self.draw(random, batch))
 
-    def draw(self, random: np.random.Generator) -> tuple[Stretch, IntArray, IntArray]:
+    def draw(self, random: np.random.Generator, batch=0) -> tuple[Stretch, IntArray, IntArray]:
         """A window, and for each event sources and targets to pair with its own, itself first."""
         size, count = self.config.batch_size, self.config.survival_pairs - 1
         first = int(random.integers(max(self._train.stop - size, 0) + 1))
+        import os
+        if os.environ.get("CARRY"):
+            first = batch * size
         stretch = self._train.part(first, first + size)
         source, target = (
             np.column_stack([true, uniform_negatives(true, candidates, count, random)])
@@ -158,11 +165,15 @@ class DeepCoevolve(CoupledModel):
         """Of what was drawn."""
         source_node, target_node = np.unique(source), np.unique(target)
         table_SD, table_TD = self.first_states()
-        sources, targets = self.roll(
+        import os
+        if os.environ.get("CARRY"):
+            sources, targets = self.roll_on(stretch, source_node, target_node)
+        else:
+            sources, targets = self.roll(
             stretch,
             (source_node, table_SD[as_index(source_node, table_SD)]),
             (target_node, table_TD[as_index(target_node, table_TD)]),
-        )
+            )
         event = stretch.event[:, None]
         source_BCD, target_BCD = sources.before(source, event), targets.before(target, event)
         with_targets_BC = (source_BCD[:, :1] * target_BCD).sum(2)
@@ -245,6 +256,9 @@ def _seconds(stretch: Stretch, source: IntArray, target: IntArray) -> FloatArray
     Since the last event of either of the two, but not before the stretch.
     """
     event, start = stretch.event[:, None], float(stretch.time[0])
+    import os
+    if os.environ.get("CARRY"):
+        start = float(stretch.graph.time[0])
     source_time = times_of(stretch.as_source.before(source, event), stretch.graph, start)
     target_time = times_of(stretch.as_target.before(target, event), stretch.graph, start)
     with_targets = np.maximum(source_time[:, :1], target_time)

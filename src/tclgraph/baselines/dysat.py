@@ -29,7 +29,7 @@ from tclgraph.training.config import TrainingConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DySATConfig(TrainingConfig):
-    """The defaults are those of the published code, but for 64 columns, 5 negatives and the rate."""
+    """The defaults are those of the published code, but for width, negatives and rate."""
 
     epochs: PositiveInt = 200
     """Passes over the nodes, at most."""

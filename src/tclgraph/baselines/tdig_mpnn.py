@@ -11,7 +11,7 @@ target and the negatives), T targets, D width.
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
 from tclgraph.dependency_graph.time_units import TimeUnits
 from tclgraph.events.split import Split
@@ -73,6 +73,14 @@ class TDIGMPNNConfig(TrainingConfig):
     survival_weight: PositiveFloat | None = None
     """Of a negative in the survival term, where the true pair has 1; None: as many targets as a
     negative stands for, so that the few that are drawn weigh as much as all. Published: 1."""
+
+
+class Waits(NamedTuple):
+    """How long nodes have not acted, in seconds; who never did has waited since the first event."""
+
+    seconds: FloatArray
+    acted: BoolArray
+    """Whether there is a last event that the intensity can count from."""
 
 
 class TDIGMPNNNetwork(nn.Module):
@@ -132,18 +140,29 @@ class TDIGMPNNNetwork(nn.Module):
             input_ID = self.local(input_ID, others_IKD, neighbor_IK >= 0, interval_I)
         return input_ID
 
-    def scores(self, match: Tensor, since_source: FloatArray, since_target: FloatArray) -> Tensor:
-        """Log-density of pairs meeting now (or log-intensity), given seconds since either acted."""
-        source, target = (self.mean_gaps(one) for one in (since_source, since_target))
-        line = self.intensity.line(match, source, target)
-        if self.config.rank_by == "intensity":
-            return log_intensity(line)
-        slope, span = self.intensity.slope, torch.minimum(source, target)
-        return log_intensity(line) - integrated_intensity(line - slope * span, slope, span)
+    def lines(
+        self, match: Tensor, source: Waits, target: Waits
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Of which SoftPlus makes intensities: now, when the wait began, their slopes, and spans."""
+        waited_source, waited_target = (
+            self.numbers(one.seconds / self.units.mean) for one in (source, target)
+        )
+        acted_source, acted_target = (self.index(one.acted) for one in (source, target))
+        slopes = self.intensity.slopes
+        slope = slopes[0] * acted_source + slopes[1] * acted_target
+        span = torch.minimum(waited_source, waited_target)
+        line = self.intensity.line(
+            match, waited_source * acted_source, waited_target * acted_target
+        )
+        return line, line - slope * span, slope, span
 
-    def mean_gaps(self, seconds: FloatArray) -> Tensor:
-        """Time as the intensity counts it."""
-        return self.numbers(seconds / self.units.mean)
+    def scores(self, match: Tensor, source: Waits, target: Waits) -> ScoreArray:
+        """Log-density of pairs meeting now, or log-intensity."""
+        line, start, slope, span = self.lines(match, source, target)
+        score = log_intensity(line)
+        if self.config.rank_by == "density":
+            score = score - integrated_intensity(start, slope, span)
+        return score.cpu().numpy()
 
     def numbers(self, array: FloatArray) -> Tensor:
         """In the network's precision, where the network is."""
@@ -205,18 +224,13 @@ class TDIGMPNN(LearnedModel):
         vectors = network(unroll(self._train, pairs, self.config.levels))
         vector_BCD = functional.embedding(network.index(position.reshape(node.shape)), vectors)
         match_BC = network.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
-        elapsed = _elapsed(self._train, instance, self._train.time[event][:, None])
-        since_BC = network.mean_gaps(elapsed)
-        source_BC, target_BC = since_BC[:, :1], since_BC[:, 1:]
-        intensity = network.intensity
-        line_BC = intensity.line(match_BC, source_BC, target_BC)
-        span_BC = torch.minimum(source_BC, target_BC)
-        start_BC, slope = line_BC - intensity.slope * span_BC, intensity.slope
+        now = self._train.time[event][:, None]
+        source, target = (_waits(self._train, one, now) for one in np.split(instance, [1], axis=1))
+        line_BC, start_BC, slope_BC, span_BC = network.lines(match_BC, source, target)
         # The true pair, too, did not meet before it did.
-        true_B = integrated_intensity(start_BC[:, 0], slope, span_BC[:, 0])
-        weight = network.survival_weight
+        true_B = integrated_intensity(start_BC[:, 0], slope_BC[:, 0], span_BC[:, 0])
         return true_B.mean() + point_process_loss(
-            line_BC[:, 0], start_BC[:, 1:], slope, span_BC[:, 1:], weight
+            line_BC[:, 0], start_BC[:, 1:], slope_BC[:, 1:], span_BC[:, 1:], network.survival_weight
         )
 
     # Following and ranking
@@ -230,13 +244,11 @@ class TDIGMPNN(LearnedModel):
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
-        space, network = self.graph.space, self.network
+        space = self.graph.space
         match_BT = self._match(self._vectors(source), self._vectors(space.target_nodes))
         source_last = self._present(source)[:, None]
         target_last = self._present(space.target_nodes)[None]
-        since_source = _elapsed(self.graph, source_last, time[:, None])
-        since_target = _elapsed(self.graph, target_last, time[:, None])
-        return network.scores(match_BT, since_source, since_target).cpu().numpy()
+        return self._scores(match_BT, source_last, target_last, time)
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
@@ -268,12 +280,19 @@ class TDIGMPNN(LearnedModel):
 
         match_BT = self._match(asking_BD, torch.cat([before_TD, new_ID]))
         match_BT = match_BT.gather(1, self.network.index(state))
-        latest = np.unique(self.graph.last_instance[node])
-        self._keep(latest, new_ID[self.network.index(latest - 2 * start)])
-        now = events.time[:, None]
-        since_source = _elapsed(self.graph, source_last[:, None], now)
-        since_target = _elapsed(self.graph, target_last, now)
-        return self.network.scores(match_BT, since_source, since_target).cpu().numpy()
+        moved = np.unique(node)
+        latest = self.graph.last_instance[moved]
+        self._vector[self.network.index(moved)] = new_ID[self.network.index(latest - 2 * start)]
+        self._came_of[moved] = latest
+        return self._scores(match_BT, source_last[:, None], target_last, events.time)
+
+    def _scores(
+        self, match_BT: Tensor, source_last: IntArray, target_last: IntArray, time: FloatArray
+    ) -> ScoreArray:
+        source, target = (
+            _waits(self.graph, last, time[:, None]) for last in (source_last, target_last)
+        )
+        return self.network.scores(match_BT, source, target)
 
     def _match(self, asking_BD: Tensor, candidate_TD: Tensor) -> Tensor:
         """Of all with all."""
@@ -296,12 +315,6 @@ class TDIGMPNN(LearnedModel):
             self._came_of[stale] = instance
         return self._vector[self.network.index(node)]
 
-    def _keep(self, instance: IntArray, vectors: Tensor) -> None:
-        """Vectors that were made elsewhere, of these nodes' last instances."""
-        node = self.graph.node[instance]
-        self._vector[self.network.index(node)] = vectors
-        self._came_of[node] = instance
-
     def _encode(self, instance: IntArray) -> Tensor:
         """Vectors after these instances, or of these singletons."""
         pairs, position = pairs_of(instance, self.network.absent)
@@ -323,11 +336,11 @@ class TDIGMPNN(LearnedModel):
         return self._vectors(node).cpu().numpy()
 
 
-def _elapsed(graph: DependencyGraph, instance: IntArray, now: FloatArray) -> FloatArray:
-    """Seconds since these instances; who has not acted yet has waited since the first event.
+def _waits(graph: DependencyGraph, instance: IntArray, now: FloatArray) -> Waits:
+    """Since these instances, or since the first event, if not yet at all.
 
-    Counted as 0, newcomers would seem the most active of all, and never to have been passed over.
+    Were it 0 for newcomers, they would never have been passed over: anything could be likely.
     """
     if not len(graph):
-        return np.zeros(np.broadcast(instance, now).shape)
-    return now - graph.time[np.maximum(instance, 0) // 2]
+        return Waits(np.zeros(np.broadcast(instance, now).shape), instance >= 0)
+    return Waits(now - graph.time[np.maximum(instance, 0) // 2], instance >= 0)
