@@ -40,7 +40,7 @@ import os as _os
 _SHORTEST = float(_os.environ.get("SHORT","1e-6"))
 # Of which the density is still a number, however wide the vectors are.
 _LARGEST_LOG_RATE = 60.0
-_TABLE_DEVIATION = 0.1
+_TABLE_DEVIATION = float(_os.environ.get("TD","0.1"))
 # Of which the base rate is made, and between which what it is made of lies.
 _WINDOWS_TO_MEASURE = 32
 _EXPECTED = (1e-6, 1e6)
@@ -88,6 +88,11 @@ class DeepCoevolveNetwork(CoupledNetwork):
             nn.init.normal_(table, std=_TABLE_DEVIATION)
         for weight in (self.of_partner, self.of_own, self.partner_bias, self.own_bias):
             nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
+
+        if _os.environ.get("EYE"):
+            with torch.no_grad():
+                self.own_bias.zero_(); self.partner_bias.zero_(); self.of_own[:, :, 2*width:] = 0
+                self.of_partner[:, :, 2*width:] = torch.eye(width) * float(_os.environ["EYE"])
 
     def first_states(self) -> tuple[Tensor, Tensor]:
         """Of all sources and targets, brought to at most unit length."""

@@ -38,8 +38,8 @@ class DySATConfig(TrainingConfig):
     batch_size: PositiveInt = 512
     """Nodes in a batch; each brings partners and negatives in every snapshot."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-3
-    """Of Adam. Published: 0.001. Here: more. Because: an epoch has few steps (five on CollegeMsg),
-    and nodes begin with vectors that are small beside those of positions, which all nodes share."""
+    """Of Adam. Published: 0.001. Here: more. Because: an epoch has few steps, five on CollegeMsg,
+    and learning hardly begins in a dozen epochs of these."""
     max_gradient_norm: Annotated[float, Field(gt=0)] | None = 1.0
     """Longer gradients are shortened to this; None leaves them as they are."""
     width: PositiveInt = 64
@@ -86,9 +86,8 @@ class SnapshotAttention(nn.Module):
 
     def forward(self, structure_NTD: Tensor) -> Tensor:
         hidden_NTD = structure_NTD + self.position
-        # Copied into place, as products of many small matrices are twice as quick then.
         query_NHTW, key_NHTW, value_NHTW = (
-            project(hidden_NTD).unflatten(2, (self.heads, -1)).transpose(1, 2).contiguous()
+            project(hidden_NTD).unflatten(2, (self.heads, -1)).transpose(1, 2)
             for project in self.query_key_value
         )
         num_snapshots = len(self.position)
