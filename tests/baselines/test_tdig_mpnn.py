@@ -291,7 +291,8 @@ def test_scores_of_all_targets_just_before_each_event(
 def test_the_density_leaves_what_has_not_happened_yet() -> None:
     """Summed over time since the last event, it is the chance that the pair has met by then."""
     stream = EventStream.from_columns(list("abab"), list("xyyx"), [0.0, 1.0, 3.0, 4.0])
-    model = untrained({"width": 3, "levels": 2}, as_split(stream, 4, 4), 0)
+    chosen = {"width": 3, "levels": 2, "rank_by": "density"}
+    model = untrained(chosen, as_split(stream, 4, 4), 0)
     model.observe(stream)
     time = np.linspace(4.0, 10.0, 20_001)
     middle = (time[1:] + time[:-1]) / 2
@@ -326,11 +327,12 @@ def test_batches_hold_every_training_event_with_other_targets() -> None:
 def test_without_products_all_sources_prefer_the_same() -> None:
     split = learnable()
     for personalized in (False, True):
-        model = TDIGMPNN(levels=2, width=8, epochs=1, personalized=personalized)
+        # By the rate, and at one time: what is left of a source is the same for all targets.
+        model = TDIGMPNN(
+            levels=2, width=8, epochs=1, personalized=personalized, rank_by="intensity"
+        )
         model.fit(split)
         sources = np.arange(split.events.num_sources)
-        # By the rate, and at one time: what is left of a source is the same for all targets.
-        object.__setattr__(model.config, "rank_by", "intensity")
         scores = model.score(sources, np.full(len(sources), split.events.time[-1]))
         orders = {tuple(np.argsort(row, kind="stable").tolist()) for row in scores}
         assert (len(orders) == 1) == (not personalized)

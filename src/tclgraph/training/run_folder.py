@@ -34,6 +34,7 @@ class RunFolder:
         """Begin a run, or check that this is the one to resume."""
         if not resume:
             self.refuse_another()
+        config = json.loads(json.dumps(config))  # as it reads back: JSON has no tuples
         for left_over in self.path.glob(".*.part"):  # by a process that was killed
             left_over.unlink()
         known = self.read_config()
