@@ -1,5 +1,6 @@
 import signal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tclgraph.training.progress import Moment
 from tests.learnable import assert_learns, learnable
 from tests.streams import GRAPHS, as_split, splits
 
-EXACT = {"rtol": 1e-9, "atol": 1e-12}
+EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
 
 class OneByOne:
@@ -146,7 +147,9 @@ def test_a_batch_equals_one_event_after_the_other(split: Split) -> None:
         theirs = reference.loss(split.train[first : first + 7]) / 7
         assert_allclose(ours.item(), theirs.item(), **EXACT)
         gradients = [
-            torch.autograd.grad(one, parameters.values(), retain_graph=True, allow_unused=True)
+            torch.autograd.grad(
+                one, list(parameters.values()), retain_graph=True, allow_unused=True
+            )
             for one in (ours, theirs)
         ]
         for name, mine, other in zip(parameters, *gradients, strict=True):
@@ -184,8 +187,8 @@ def test_the_error_of_a_prediction_without_writing_codes_out() -> None:
     look = torch.cat([true, functional.one_hot(target, 4).double()], dim=1)
     theirs = functional.mse_loss(torch.cat([vector, code], dim=1), look, reduction="none").mean(1)
     assert_allclose(ours.detach(), theirs.detach(), **EXACT)
-    gradients = [torch.autograd.grad(one.sum(), code)[0] for one in (ours, theirs)]
-    assert_allclose(*gradients, **EXACT)
+    mine, other = (torch.autograd.grad(one.sum(), code)[0] for one in (ours, theirs))
+    assert_allclose(mine, other, **EXACT)
 
 
 def test_a_node_has_a_vector_in_either_role() -> None:

@@ -108,8 +108,8 @@ def test_all_targets_equal_one_at_a_time(split: Split) -> None:
     memory = torch.stack([slow.current(node) for node in nodes.tolist()])
     assert_allclose(model._memory, memory.detach(), atol=1e-9)
     later = float(split.valid.time[-1]) + 1
-    theirs = torch.stack([slow.vector(graph, node, later) for node in nodes.tolist()]).detach()
-    assert_allclose(model.vectors(nodes, later), theirs, atol=1e-9)
+    vectors = torch.stack([slow.vector(graph, node, later) for node in nodes.tolist()])
+    assert_allclose(model.vectors(nodes, later), vectors.detach(), atol=1e-9)
 
 
 @settings(max_examples=12)
@@ -140,9 +140,10 @@ def test_training_reads_what_the_batches_before_have_left(split: Split) -> None:
             strict=True,
         ):
             nothing = torch.zeros(1, dtype=torch.float64)
-            assert_allclose(
-                *torch.broadcast_tensors(_or(one, nothing), _or(other, nothing)), atol=1e-8
+            found, expected = torch.broadcast_tensors(  # type: ignore[no-untyped-call]
+                _or(one, nothing), _or(other, nothing)
             )
+            assert_allclose(found, expected, atol=1e-8)
         events = model.batches.events(batch)
         slow.happen(triples(graph, events[0], events[-1] + 1))
     # And an epoch begins anew.

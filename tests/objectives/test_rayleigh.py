@@ -42,7 +42,7 @@ def test_the_loss_is_least_at_the_rate_that_was() -> None:
     # Pairs that met after 1, 2 and 3 units: the likeliest rate is 2 / mean of the squares.
     interval = torch.tensor([[1.0], [2.0], [3.0]])
     log_rate = torch.tensor(np.log(2 / (14 / 3)), dtype=torch.float32, requires_grad=True)
-    loss = rayleigh_loss(log_rate.expand(3), log_rate.expand(3, 1), interval)
+    loss = rayleigh_loss(log_rate.expand(3), log_rate.expand(3, 1), interval, torch.ones(1))
     loss.backward()  # type: ignore[no-untyped-call]
     assert log_rate.grad is not None
     assert log_rate.grad.item() == pytest.approx(0.0, abs=1e-6)
@@ -52,6 +52,8 @@ def test_the_loss_is_the_likelihood_but_for_what_nothing_can_change() -> None:
     log_rate = torch.tensor([[0.3, -1.0, 0.5]], dtype=torch.float64)
     interval = torch.tensor([[0.8, 2.0, 0.1]], dtype=torch.float64)
     likelihood = log_density(log_rate[0, 0], interval[0, 0])
-    likelihood = likelihood - integrated_intensity(log_rate[0, 1:], interval[0, 1:]).sum()
-    loss = rayleigh_loss(log_rate[:, 0], log_rate, interval)
+    weight = torch.tensor([1.0, 4.0, 7.0], dtype=torch.float64)
+    others = integrated_intensity(log_rate[0, 1:], interval[0, 1:])
+    likelihood = likelihood - 4 * others[0] - 7 * others[1]
+    loss = rayleigh_loss(log_rate[:, 0], log_rate, interval, weight)
     assert loss.item() == pytest.approx((np.log(0.8) - likelihood).item(), rel=1e-12)

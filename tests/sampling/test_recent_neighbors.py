@@ -32,7 +32,7 @@ def test_they_are_the_latest_that_are_strictly_earlier(stream: EventStream, coun
     for time in (*np.unique(stream.time), stream.time[-1] + 1):
         nodes = np.arange(graph.space.num_nodes)
         found = recent_neighbors(graph, graph.last_instance, np.full(len(nodes), time), count)
-        expected = np.array([slow(graph, node, time, count) for node in nodes])
+        expected = np.array([slow(graph, node, time, count) for node in nodes.tolist()])
         assert_array_equal(found.instance, expected)
         is_real = expected != NONE
         assert_array_equal(found.is_real, is_real)

@@ -8,13 +8,13 @@ Shapes: E events of a stretch, N nodes, S sources, T targets, D width, B rows.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
@@ -116,7 +116,7 @@ def roll(
     after = []
     for group in pairwise(start.tolist()):
         place, given_2BK = place_2E[:, slice(*group)].flatten(), given_2EK[:, slice(*group)]
-        new_2BD = cell(now_ND.index_select(0, place).unflatten(0, (2, -1)), given_2BK)
+        new_2BD = cell(torch.unflatten(now_ND.index_select(0, place), 0, (2, -1)), given_2BK)
         now_ND = now_ND.index_copy(0, place, new_2BD.flatten(0, 1))
         after.append(new_2BD)
     after_2ED = torch.cat(after, dim=1).index_select(1, as_index(np.argsort(order), source_ND))
@@ -149,16 +149,8 @@ def times_of(event: IntArray, graph: DependencyGraph, start: float) -> FloatArra
     """When events were; `start` in place of NONE, and for those before it."""
     time = np.full(event.shape, start)
     time[event >= 0] = graph.time[event[event >= 0]]
-    return np.maximum(time, start)
-
-
-def _carried(
-    node: IntArray, latest: LatestEvents, first: int, state_ND: Tensor, first_ND: Tensor
-) -> Tensor:
-    """Vectors before event `first`: what was kept of those who have had one, the first of others."""
-    is_known = latest.before(node, np.full(len(node), first)) >= 0
-    known, place = torch.from_numpy(is_known).to(state_ND.device), as_index(node, state_ND)
-    return torch.where(known[:, None], state_ND[place], first_ND[place])
+    later: FloatArray = np.maximum(time, start)
+    return later
 
 
 class RoleState(NamedTuple):
@@ -185,21 +177,17 @@ class RoleState(NamedTuple):
         return RoleState(self.vector.index_copy(0, place, along.before(node, until)), event)
 
 
-class CoupledNetwork(nn.Module):
-    """Has the vectors that training carries from batch to batch."""
-
-    source_state: Tensor
-    target_state: Tensor
-
-    def keep_room(self, num_sources: int, num_targets: int, width: int) -> None:
-        self.register_buffer("source_state", torch.zeros(num_sources, width))
-        self.register_buffer("target_state", torch.zeros(num_targets, width))
-
-
 class CoupledModel(LearnedModel):
     """A model whose state is a vector for every source and every target."""
 
-    network: CoupledNetwork
+    @property
+    def memory(self) -> int | None:
+        """How many events the state follows at least, from the first vectors on; None: all.
+
+        Otherwise it begins again after every so many, and follows the last so many once more. So it
+        depends on the number of events alone, and never on how they were handed over.
+        """
+        return None
 
     @abstractmethod
     def first_states(self) -> tuple[Tensor, Tensor]:
@@ -223,26 +211,6 @@ class CoupledModel(LearnedModel):
     def needed_targets(self, stretch: Stretch) -> IntArray:
         """Those whose vectors are asked for while the stretch goes on, ascending."""
         return np.unique(stretch.target)
-
-    def roll_on(
-        self, stretch: Stretch, source: IntArray, target: IntArray
-    ) -> tuple[Trajectory, Trajectory]:
-        """In training: from where the stretch before ended, which had better be the last one rolled.
-
-        Gradients reach back to the beginning of the stretch, and to the first vectors of those who
-        have their first event in it.
-        """
-        network, (first_SD, first_TD) = self.network, self.first_states()
-        rolled = self.roll(
-            stretch,
-            (source, _carried(source, stretch.as_source, stretch.first, network.source_state, first_SD)),
-            (target, _carried(target, stretch.as_target, stretch.first, network.target_state, first_TD)),
-        )
-        with torch.no_grad():
-            for state_ND, along in zip((network.source_state, network.target_state), rolled, strict=True):
-                after = along.before(along.node, np.full(len(along.node), stretch.stop))
-                state_ND[as_index(along.node, state_ND)] = after
-        return rolled
 
     def numbers(self, array: FloatArray) -> Tensor:
         """In the network's precision, where the network is."""
@@ -274,15 +242,35 @@ class CoupledModel(LearnedModel):
         self._sources, self._targets = (RoleState.first(one) for one in self.first_states())
 
     def follow(self, events: EventStream) -> None:
-        for first in range(len(self.graph) - len(events), len(self.graph), _EVENTS_AT_ONCE):
-            self._advance(first, min(first + _EVENTS_AT_ONCE, len(self.graph)))
+        for first, stop in self._pieces(len(self.graph) - len(events)):
+            self._advance(first, stop)
+            self._restart(stop)
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.check_nodes(events)
-        first, standing = len(self.graph), self._targets
+        start = len(self.graph)
         self.graph.append(events)
-        return self.scores_before(*self._advance(first, len(self.graph)), standing)
+        blocks = [self.score(events.source[:0], events.time[:0])]
+        for first, stop in self._pieces(start):
+            standing = self._targets
+            blocks.append(self.scores_before(*self._advance(first, stop), standing))
+            self._restart(stop)
+        return np.concatenate(blocks)
+
+    def _pieces(self, start: int) -> Iterator[tuple[int, int]]:
+        """The events from this one on, in parts within which the state does not begin again."""
+        size = self.memory or _EVENTS_AT_ONCE
+        while start < len(self.graph):
+            stop = min((start // size + 1) * size, start + _EVENTS_AT_ONCE, len(self.graph))
+            yield start, stop
+            start = stop
+
+    def _restart(self, stop: int) -> None:
+        if self.memory and stop % self.memory == 0:
+            self.begin()
+            for first in range(stop - self.memory, stop, _EVENTS_AT_ONCE):
+                self._advance(first, min(first + _EVENTS_AT_ONCE, stop))
 
     @torch.no_grad()
     def _advance(self, first: int, stop: int) -> tuple[Stretch, Trajectory, Trajectory]:

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream
 from tclgraph.objectives.reconstruction import closeness_loss, row_loss
 from tclgraph.sampling.snapshots import Adjacency, snapshots
 from tclgraph.training.config import TrainingConfig
@@ -233,11 +232,6 @@ class DynGEM(FrozenModel):
         forth_BI = hidden_NF[asking_B] @ weight_NF[first:].T + bias_N[first:]
         back_BI = weight_NF[asking_B] @ hidden_NF[first:].T + bias_N[asking_B, None]
         return ((forth_BI + back_BI) / 2).cpu().numpy()
-
-    def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_nodes(events)
-        self.graph.append(events)
-        return self.score(events.source, events.time)
 
     def state_tensors(self) -> dict[str, Tensor]:
         graph = {name: torch.from_numpy(getattr(self._last, name)) for name in Adjacency.__slots__}

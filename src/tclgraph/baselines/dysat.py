@@ -16,10 +16,9 @@ import torch
 from pydantic import Field, NonNegativeFloat, PositiveInt
 from torch import Tensor, nn
 
-from tclgraph.arrays import IntArray, ScoreArray
+from tclgraph.arrays import IntArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream
 from tclgraph.layers.structural_attention import StructuralAttention, WeightedEdges
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.context_pairs import ContextPairs
@@ -236,11 +235,6 @@ class DySAT(FrozenModel):
     def make_vectors(self) -> Tensor:
         vectors_NTD: Tensor = self.network(self._edges, self._row_NT)
         return vectors_NTD[:, -1].contiguous()
-
-    def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_nodes(events)
-        self.graph.append(events)
-        return self.score(events.source, events.time)
 
     def state_tensors(self) -> dict[str, Tensor]:
         edges = {name: getattr(self._edges, name) for name in WeightedEdges.__slots__}

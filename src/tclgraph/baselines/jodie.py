@@ -175,9 +175,9 @@ class JODIE(CoupledModel):
 
         Paper: a step of the optimizer for each 500th of the time that the whole log spans, and the
         loss is the sum over t-batches of each one's mean. Here: a step for so many events, each of
-        which counts the same. Because: spans of a log are empty by night and crowded by day, batch sizes
-        are what the comparison tunes, and how events fall into t-batches says nothing about how
-        much they should count.
+        which counts the same. Because: spans of a log are empty by night and crowded by day, batch
+        sizes are what the comparison tunes, and how events fall into t-batches says nothing about
+        how much they should count.
         """
         size = self.config.batch_size
         stretch = self._train.part(batch * size, (batch + 1) * size)
@@ -248,7 +248,9 @@ class JODIE(CoupledModel):
         vector_BD, code_BT = self.predictions(stretch, sources, targets)
         before_BT = _nearness(vector_BD, standing.vector[:-1]).cpu().numpy()
         after_BB = _nearness(vector_BD, targets.after_ED).cpu().numpy()
-        return revealed(before_BT, after_BB, stretch.target) + 2 * code_BT.cpu().numpy()
+        nearness_BT = revealed(before_BT, after_BB, stretch.target)
+        score_BT: ScoreArray = nearness_BT + 2 * code_BT.cpu().numpy()
+        return score_BT
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:

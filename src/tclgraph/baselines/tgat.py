@@ -176,7 +176,7 @@ class AttentionModel(LearnedModel):
         """
         size = self.queries_at_once
         parts = [
-            self._score_some(*(one[at : at + size] for one in (happened, source, time)))
+            self._score_some(happened[at : at + size], source[at : at + size], time[at : at + size])
             for at in range(0, len(source), size)
         ]
         if not parts:

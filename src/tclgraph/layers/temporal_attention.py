@@ -118,16 +118,18 @@ class TemporalAttention(nn.Module):
 
     def _query(self, own: Tensor, encoding: TimeEncoding) -> Tensor:
         """By head, where neighbours are, and scaled by the root of a head's width: [..., H, E]."""
-        query_HWE, key_HWE = (one.unflatten(0, (self.heads, -1)) for one in (self.query, self.key))
+        query_HWE, key_HWE = (
+            torch.unflatten(one, 0, (self.heads, -1)) for one in (self.query, self.key)
+        )
         both_HEE = query_HWE.transpose(1, 2) @ key_HWE * query_HWE.shape[1] ** -0.5
         both_EHE = both_HEE.transpose(0, 1).flatten(1)
         asking = own @ both_EHE[: self.width] + encoding.of_now @ both_EHE[self.width :]
-        return asking.unflatten(-1, (self.heads, -1))
+        return torch.unflatten(asking, -1, (self.heads, -1))
 
     def _value(self) -> Tensor:
         """From every head's mean neighbour and code to the output, [H, E, F]."""
         value_HWE, output_HWF = (
-            one.unflatten(0, (self.heads, -1)) for one in (self.value, self.output)
+            torch.unflatten(one, 0, (self.heads, -1)) for one in (self.value, self.output)
         )
         return value_HWE.transpose(1, 2) @ output_HWF
 
@@ -216,7 +218,7 @@ class _Means(torch.autograd.Function):
 def _by_count(is_real_RN: Tensor) -> Iterator[tuple[Tensor, int]]:
     """A few rows at a time that have about as many neighbours, and how many these are at most."""
     count_R = is_real_RN.sum(dim=1)
-    parts = count_R.argsort(stable=True).split(_ROWS_AT_ONCE)
+    parts = torch.split(count_R.argsort(stable=True), _ROWS_AT_ONCE)
     most = count_R[torch.stack([part[-1] for part in parts])].tolist() if len(count_R) else []
     for rows, count in zip(parts, most, strict=False):
         if count:

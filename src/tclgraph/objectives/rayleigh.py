@@ -37,15 +37,17 @@ def log_density(log_rate: Tensor, interval: Tensor) -> Tensor:
     return log_intensity(log_rate, interval) - integrated_intensity(log_rate, interval)
 
 
-def rayleigh_loss(log_rate_B: Tensor, log_rate_BC: Tensor, interval_BC: Tensor) -> Tensor:
+def rayleigh_loss(
+    log_rate_B: Tensor, log_rate_BC: Tensor, interval_BC: Tensor, weight_C: Tensor
+) -> Tensor:
     """Negative log-likelihood, mean over events, less log Δ, which nothing learned can change.
 
     The first is of the pairs that met. The others are of all pairs, these included, that are known
-    not to have met within the intervals given.
+    not to have met within the intervals given; each counts by its weight.
 
     >>> import torch
     >>> zero = torch.zeros(3)
-    >>> rayleigh_loss(zero, zero[:, None], torch.ones(3, 1)).item()
+    >>> rayleigh_loss(zero, zero[:, None], torch.ones(3, 1), torch.ones(1)).item()
     0.5
     """
-    return (integrated_intensity(log_rate_BC, interval_BC).sum(1) - log_rate_B).mean()
+    return (integrated_intensity(log_rate_BC, interval_BC) @ weight_C - log_rate_B).mean()
