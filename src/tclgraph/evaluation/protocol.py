@@ -85,6 +85,7 @@ def evaluate(
         model.observe(past)
         advance(len(past))
 
+    ranking_started = time.perf_counter()
     candidates = np.unique(split.events.target)
     seen = _SeenTargets(split.events[:start]) if mask_seen else None
     blocks = []
@@ -95,6 +96,7 @@ def evaluate(
         advance(len(block))
     ranks = Ranks.concatenate(blocks)
     assert len(ranks) == len(events), "every event is ranked exactly once"
+    ranking_seconds = time.perf_counter() - ranking_started
 
     is_repeat = _has_met_before(split.events)[start:stop]
     members: dict[Group, BoolArray] = {
@@ -115,6 +117,8 @@ def evaluate(
         tie_spread=float(np.mean(ranks.pessimistic - ranks.optimistic)),
         nan_events=int(ranks.is_nan.sum()),
         seconds=time.perf_counter() - started,
+        ranking_seconds=ranking_seconds,
+        ranks=ranks.middle,
         floors=floors,
     )
 

@@ -1,9 +1,10 @@
 """What an evaluation found, together with the rules it was found under."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from tclgraph.arrays import FloatArray
 from tclgraph.evaluation.metrics import METRIC_NAMES, Intervals, Metrics
 from tclgraph.evaluation.update import Update
 from tclgraph.events.stream import Graph
@@ -42,6 +43,10 @@ class Report:
     nan_events: int
     seconds: float
     """Ranking, with the replay of history before it."""
+    ranking_seconds: float
+    """Ranking alone: scores, ranks, and following the stream from event to event."""
+    ranks: FloatArray = field(compare=False, repr=False)
+    """Of every event's true target, in order; the middle of those that ties leave open."""
     floors: "tuple[Report, ...]" = ()
     """The same evaluation of every floor, beside a learned model."""
 
@@ -72,6 +77,7 @@ class Report:
             "nan_events": self.nan_events,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
+            "ranking_seconds": round(self.ranking_seconds, 3),
             **({"floors": [floor.to_json() for floor in self.floors]} if self.floors else {}),
         }
 

@@ -1,0 +1,238 @@
+"""Many jobs, several at a time, until all are done or time is up.
+
+Every job is a process of its own: what it uses is its own, and if it fails the others go on. One
+that is interrupted keeps its checkpoint and goes on from there the next time. Should this process
+be killed, the others see it and end.
+"""
+
+import os
+import signal
+import statistics
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing import connection, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from tclgraph.errors import InputError
+from tclgraph.experiments.jobs import Job, read_outcome, run_job
+from tclgraph.training.progress import Moment
+
+_SECONDS_BETWEEN_MESSAGES = 0.5
+# For a checkpoint to be written; who takes longer is killed, and loses what came after the last.
+_SECONDS_TO_STOP = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a suite is."""
+
+    done: int
+    running: tuple[str, ...]
+    left: int
+    failed: int
+    seconds_left: float | None
+    """None: nothing is known yet of how long a job takes."""
+
+    def __str__(self) -> str:
+        words = [f"{self.done} done", f"{len(self.running)} running", f"{self.left} left"]
+        if self.failed:
+            words.append(f"{self.failed} failed")
+        return ", ".join(words)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Running:
+    process: SpawnProcess
+    messages: Connection
+    job: Job
+    started: float
+    share: float = 0.0
+    told: str = "starting"
+    error: str | None = None
+
+    def listen(self) -> None:
+        try:
+            while self.messages.poll():
+                kind, *words = self.messages.recv()
+                if kind == "failed":
+                    self.error = words[0]
+                else:
+                    self.share, self.told = words
+        except (EOFError, ConnectionResetError):
+            pass
+
+
+class Suite:
+    """The jobs of a folder that are still to be done."""
+
+    def __init__(self, jobs: Sequence[Job], folder: Path, *, workers: int) -> None:
+        self.folder, self._workers = folder, workers
+        self._threads = max(1, (os.cpu_count() or 1) // workers)
+        self.failed: dict[str, str] = {}
+        """Errors by the keys of jobs."""
+        self._seconds: dict[tuple[str, str], list[float]] = {}
+        self._running: list[_Running] = []
+        self._waiting: list[Job] = []
+        self._done = 0
+        for job in jobs:
+            outcome = read_outcome(job, folder)
+            if outcome is None:
+                self._waiting.append(job)
+            else:
+                self._count(job, outcome)
+
+    def run(
+        self,
+        *,
+        seconds: float | None = None,
+        tell: Callable[[str], None],
+        show: Callable[[Standing], None],
+    ) -> None:
+        """Do what there is to do; `tell` gets a line for every job that ends, `show` the rest."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        try:
+            while self._waiting or self._running:
+                if deadline is not None and time.monotonic() >= deadline:
+                    break
+                while self._waiting and len(self._running) < self._workers:
+                    self._running.append(self._start(self._waiting.pop(0)))
+                sources = [one.process.sentinel for one in self._running]
+                connection.wait(
+                    [*sources, *(one.messages for one in self._running)], _SECONDS_BETWEEN_MESSAGES
+                )
+                self._collect(tell)
+                show(self._standing())
+        finally:
+            self._stop()
+
+    def _start(self, job: Job) -> _Running:
+        context = get_context("spawn")
+        receiver, sender = context.Pipe(duplex=False)
+        process = context.Process(
+            target=_work, args=(job, self.folder, self._threads, sender, os.getpid()), daemon=True
+        )
+        process.start()
+        sender.close()  # the other process has it, and this one is to see when it is gone
+        return _Running(process=process, messages=receiver, job=job, started=time.monotonic())
+
+    def _collect(self, tell: Callable[[str], None]) -> None:
+        """Take note of jobs that have ended."""
+        for one in list(self._running):
+            one.listen()
+            if one.process.is_alive():
+                continue
+            one.process.join()
+            one.listen()
+            self._running.remove(one)
+            outcome = read_outcome(one.job, self.folder)
+            if outcome is None:
+                code = one.process.exitcode
+                error = one.error or f"its process ended with exit code {code}"
+                self.failed[one.job.key] = error
+                tell(f"{one.job.key}: failed, {error}")
+                continue
+            self._count(one.job, outcome)
+            metrics = outcome["test"]["metrics"]
+            figures = f"MR {metrics['MR']:.2f} MRR {metrics['MRR']:.4f} Hit@10 {metrics['Hit@10']:.2f}"
+            tell(f"{one.job.key}: {figures}  {time.monotonic() - one.started:.0f} s")
+
+    def _stop(self) -> None:
+        """Let what runs save where it is."""
+        for one in self._running:
+            if one.process.pid and one.process.is_alive():
+                os.kill(one.process.pid, signal.SIGINT)
+        until = time.monotonic() + _SECONDS_TO_STOP
+        for one in self._running:
+            one.process.join(max(0.0, until - time.monotonic()))
+            if one.process.is_alive():
+                one.process.kill()
+                one.process.join()
+        self._waiting = [*(one.job for one in self._running), *self._waiting]
+        self._running = []
+
+    @property
+    def missing(self) -> list[Job]:
+        """What has not been done and has not failed."""
+        return list(self._waiting)
+
+    def _count(self, job: Job, outcome: dict[str, Any]) -> None:
+        self._done += 1
+        seconds = outcome["seconds"] + outcome["test"]["seconds"]
+        self._seconds.setdefault((job.data.name, job.label), []).append(seconds)
+
+    def _standing(self) -> Standing:
+        return Standing(
+            done=self._done,
+            running=tuple(f"{one.job.key}: {one.told}" for one in self._running),
+            left=len(self._waiting),
+            failed=len(self.failed),
+            seconds_left=self._seconds_left(),
+        )
+
+    def _seconds_left(self) -> float | None:
+        """By jobs of the same name, of the same log, or of any, in this order of preference."""
+        known = self._seconds
+        if not known:
+            return None
+        means = {one: statistics.fmean(seconds) for one, seconds in known.items()}
+        by_log: dict[str, list[float]] = {}
+        for (log, _), mean in means.items():
+            by_log.setdefault(log, []).append(mean)
+        everything = statistics.fmean(means.values())
+
+        def expected(job: Job) -> float:
+            of_log = by_log.get(job.data.name)
+            return means.get(
+                (job.data.name, job.label), statistics.fmean(of_log) if of_log else everything
+            )
+
+        left = sum(expected(job) for job in self._waiting)
+        now = time.monotonic()
+        for one in self._running:
+            left += max(expected(one.job) - (now - one.started), 0.0)
+        return left / self._workers
+
+
+def _work(job: Job, folder: Path, threads: int, messages: Connection, parent: int) -> None:
+    """In a process of its own."""
+    # Not of the terminal's group: an interrupt reaches the suite, which passes it on once.
+    os.setsid()
+    log = folder / "runs" / f"{job.key}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    last_sent = 0.0
+
+    def watch(moment: Moment) -> None:
+        nonlocal last_sent
+        if time.monotonic() - last_sent > _SECONDS_BETWEEN_MESSAGES:
+            last_sent = time.monotonic()
+            share = (moment.epoch + moment.batch / moment.num_batches) / moment.epochs
+            messages.send(("at", share, str(moment)))
+
+    try:
+        run_job(job, folder, threads=threads, watch=watch)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:  # whatever it is, it is told, and the other jobs go on
+        traceback.print_exc()
+        what = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        messages.send(("failed", what if isinstance(error, InputError) else f"{what} (see {log})"))
+        sys.exit(1)
+    log.unlink(missing_ok=True)
+
+
+def _end_with(parent: int) -> None:
+    """Once the suite's process is gone nobody would see what this one does."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
