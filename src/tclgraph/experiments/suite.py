@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tclgraph.errors import InputError
+from tclgraph.evaluation.report import decimals
 from tclgraph.experiments.jobs import Job, read_outcome, run_job
 from tclgraph.training.progress import Moment
 
@@ -140,7 +141,9 @@ class Suite:
                 continue
             self._count(one.job, outcome)
             metrics = outcome["test"]["metrics"]
-            figures = f"MR {metrics['MR']:.2f} MRR {metrics['MRR']:.4f} Hit@10 {metrics['Hit@10']:.2f}"
+            figures = (
+                f"MR {metrics['MR']:.2f} MRR {metrics['MRR']:.4f} Hit@10 {metrics['Hit@10']:.2f}"
+            )
             tell(f"{one.job.key}: {figures}  {time.monotonic() - one.started:.0f} s")
 
     def _stop(self) -> None:
