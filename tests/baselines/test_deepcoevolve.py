@@ -56,7 +56,8 @@ class OneByOne:
     def rate(self, source: int, target: int) -> Tensor:
         match = torch.dot(self.source[source], self.target[target]) * 3**0.5
         free, highest = (match + self.measured["log_base_rate"]).exp(), 2 / 0.25**2
-        return 1 / (1 / free + 1 / highest)
+        rate: Tensor = 1 / (1 / free + 1 / highest)
+        return rate
 
     def interval(self, source: int, target: int, time: float) -> float:
         seconds = time - max(self.source_time[source], self.target_time[target])

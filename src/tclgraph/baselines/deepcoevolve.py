@@ -169,7 +169,7 @@ class DeepCoevolve(CoupledModel):
         Paper: 1. Here: what the sample stands for. Because: a few pairs that weigh as much as the
         one that met cost little, and rates grow large, and large alike for all.
         """
-        weights = []
+        weights: list[float] = []
         for drawn, candidates in zip((target, source), self._candidates[::-1], strict=True):
             count = drawn.shape[1] - 1  # none where there is nobody else
             weight = self.config.survival_weight or (len(candidates) - 1) / max(count, 1)
@@ -270,7 +270,7 @@ class DeepCoevolve(CoupledModel):
         match_BT: ScoreArray,
         time: FloatArray,
         source_time: FloatArray,
-        target_time: FloatArray,
+        target_time: FloatArray | ScoreArray,
     ) -> ScoreArray:
         if self.config.rank_by == "rate":
             return match_BT  # which is in the same order, and never flat
@@ -308,9 +308,11 @@ def _seconds(stretch: Stretch, source: IntArray, target: IntArray) -> FloatArray
     target_time = times_of(stretch.as_target.before(target, event), stretch.graph, start)
     with_targets = np.maximum(source_time[:, :1], target_time)
     with_sources = np.maximum(source_time, target_time[:, :1])
-    return stretch.time[:, None] - np.concatenate([with_targets, with_sources], axis=1)
+    since: FloatArray = np.concatenate([with_targets, with_sources], axis=1)
+    return stretch.time[:, None] - since
 
 
 def _within_reach(table_ND: Tensor) -> Tensor:
     """Rows of more than unit length made as short as that, so that rates begin moderate."""
-    return table_ND / table_ND.norm(dim=1, keepdim=True).clamp_min(1.0)
+    length_N1: Tensor = table_ND.norm(dim=1, keepdim=True)
+    return table_ND / length_N1.clamp_min(1.0)

@@ -16,7 +16,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tclgraph.experiments.seeds import SHOWN, Data, several, summary, write_result
+from tclgraph.experiments.data import Data
+from tclgraph.experiments.seeds import SHOWN, several, summary, write_result
 from tclgraph.training.run_folder import RunFolder
 
 WITHOUT: dict[str, dict[str, Any]] = {

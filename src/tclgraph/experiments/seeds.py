@@ -11,7 +11,6 @@ import os
 import statistics
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
@@ -22,10 +21,9 @@ from tclgraph import __version__
 from tclgraph.environment import environment, peak_megabytes
 from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
-from tclgraph.events.catalog import CATALOG, find, load
-from tclgraph.events.split import Split, parse_shares
-from tclgraph.events.stream import check_graph
+from tclgraph.events.split import Split
 from tclgraph.events.writers import replacing
+from tclgraph.experiments.data import Data
 from tclgraph.experiments.paper import published
 from tclgraph.experiments.plots import draw_learning_curves
 from tclgraph.models import registry
@@ -35,47 +33,6 @@ from tclgraph.training.run_folder import RunFolder
 
 SHOWN = ("MR", "MRR", "Hit@10")
 PARTS: tuple[Literal["valid"], Literal["test"]] = ("valid", "test")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """A log and how it is split, as plain words that another process can be told."""
-
-    log: str
-    """A catalogue name or a file."""
-    graph: str | None
-    split: str | None
-    seen_only: bool
-    ahead: bool = False
-    """Cut further back, and leave test alone: train is the first 80 % of train, valid the rest of
-    it, and what is called test is the valid part. So validation is further ahead of training."""
-
-    @property
-    def name(self) -> str:
-        return Path(self.log).name.split(".")[0]
-
-    @property
-    def file(self) -> str:
-        """What was read, without its folder."""
-        if self.log not in CATALOG:
-            return Path(self.log).name
-        path = find(CATALOG[self.log])
-        return path.name if path else ""
-
-    def open(self) -> Split:
-        graph = None if self.graph is None else check_graph(self.graph)
-        stream = load(self.log, graph=graph, features=())
-        shares = self.split or CATALOG[self.log].split
-        found = stream.split(*parse_shares(shares), seen_only=self.seen_only)
-        if not self.ahead:
-            return found
-        return replace(
-            found,
-            events=found.events[: found.valid_end],
-            train_end=int(0.8 * found.train_end),
-            valid_end=found.train_end,
-            shares=f"{found.shares}, train cut to its first 80 %, test left out",
-        )
 
 
 def train_one(

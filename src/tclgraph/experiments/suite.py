@@ -141,8 +141,8 @@ class Suite:
                 continue
             self._count(one.job, outcome)
             metrics = outcome["test"]["metrics"]
-            figures = (
-                f"MR {metrics['MR']:.2f} MRR {metrics['MRR']:.4f} Hit@10 {metrics['Hit@10']:.2f}"
+            figures = " ".join(
+                f"{name} {metrics[name]:.{decimals(name)}f}" for name in ("MR", "MRR", "Hit@10")
             )
             tell(f"{one.job.key}: {figures}  {time.monotonic() - one.started:.0f} s")
 
