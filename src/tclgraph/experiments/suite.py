@@ -205,8 +205,10 @@ class Suite:
 
 def _work(job: Job, folder: Path, threads: int, messages: Connection, parent: int) -> None:
     """In a process of its own."""
-    # Not of the terminal's group: an interrupt reaches the suite, which passes it on once.
+    # Not of the terminal's group: an interrupt reaches the suite, which passes it on once, also
+    # where it was told to ignore interrupts, as what runs in the background is.
     os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     log = folder / "runs" / f"{job.key}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w") as file:
