@@ -32,6 +32,9 @@ class TrainingConfig:
     """Validation metric that says which epoch is kept."""
     patience: PositiveInt | None = None
     """Epochs without a better validation figure before training stops early; None: never."""
+    valid_events: PositiveInt | None = None
+    """Of more validation events than this only so many are ranked after an epoch, in runs that are
+    spread evenly; None: all are. For models that rank slowly."""
     seed: NonNegativeInt = 0
     """Of initial weights, the order of batches, negatives and dropout."""
     device: str = "cpu"

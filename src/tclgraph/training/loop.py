@@ -31,6 +31,7 @@ from tclgraph.training.checkpoint import (
     save_checkpoint,
     weights_of,
 )
+from tclgraph.training.config import TrainingConfig
 from tclgraph.training.progress import Moment, Watch
 from tclgraph.training.run_folder import RunFolder, fingerprint
 
@@ -79,7 +80,7 @@ def train(
             best, averaged, position = load_checkpoint(run.checkpoint, model.network, optimizer)
             if average and averaged:
                 average.weights = averaged
-        floor = _best_floor(split, config.choose_by) if run or watch else None
+        floor = _best_floor(split, config) if run or watch else None
         last_saved = time.monotonic()
 
         def save() -> None:
@@ -120,7 +121,9 @@ def train(
 
             started = time.perf_counter()
             with average.in_place() if average else nullcontext():
-                report = evaluate(model, split, part="valid", beside_floors=False)
+                report = evaluate(
+                    model, split, part="valid", beside_floors=False, at_most=config.valid_events
+                )
                 position.history.append(
                     {
                         "epoch": position.epoch + 1,
@@ -166,10 +169,11 @@ def _is_out_of_patience(model: LearnedModel, position: Position) -> bool:
     return patience is not None and position.epoch - (position.best_epoch or 0) >= patience
 
 
-def _best_floor(split: Split, metric: str) -> dict[str, Any]:
+def _best_floor(split: Split, config: TrainingConfig) -> dict[str, Any]:
     """The validation figure to beat."""
+    metric = config.choose_by
     reports = [
-        evaluate(floor().fit(split), split, part="valid", beside_floors=False)
+        evaluate(floor().fit(split), split, part="valid", at_most=config.valid_events)
         for floor in floors_for(split.events.graph)
     ]
     key = min if metric in LOWER_IS_BETTER else max
