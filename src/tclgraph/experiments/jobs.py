@@ -14,6 +14,7 @@ import hashlib
 import json
 import shutil
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +52,21 @@ class Job:
     @property
     def key(self) -> str:
         """Of its files, without an ending."""
-        told = [self.events, self.model, self.settings, self.seed]
+        config = _config_of(self.model, json.dumps(self.settings))
+        told = [self.events, self.model, config, self.seed]
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
         slug = "-".join(self.label.replace(",", "").split())
         return f"{self.data.name}/{slug}-{self.seed}-{digest[:8]}"
+
+
+@cache
+def _config_of(model: str, settings: str) -> dict[str, Any]:
+    """All settings that make a difference, also those that are the model's own."""
+    built = registry.build(model, **json.loads(settings))
+    config = asdict(built.config) if isinstance(built, LearnedModel) else {}
+    for name in ("seed", "threads", "device"):
+        config.pop(name, None)
+    return config
 
 
 def digest_of(split: Split) -> str:
