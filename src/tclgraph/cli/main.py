@@ -10,6 +10,7 @@ from tclgraph.cli.describe import describe
 from tclgraph.cli.embed import embed
 from tclgraph.cli.evaluate import evaluate
 from tclgraph.cli.recommend import recommend
+from tclgraph.cli.reproduce import reproduce
 from tclgraph.cli.train import train
 from tclgraph.cli.tune import tune
 from tclgraph.errors import InputError
@@ -28,6 +29,7 @@ app.command()(tune)
 app.command()(evaluate)
 app.command()(recommend)
 app.command()(embed)
+app.command()(reproduce)
 
 
 def main() -> None:

@@ -42,8 +42,6 @@ class Job:
     data: Data
     events: str
     """Digest of the events and of how they are split."""
-    label: str
-    """What people call it."""
     model: str
     settings: dict[str, Any] = field(default_factory=dict)
     """That differ from the model's own, but for the seed."""
@@ -55,8 +53,16 @@ class Job:
         config = _config_of(self.model, json.dumps(self.settings))
         told = [self.events, self.model, config, self.seed]
         digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-        slug = "-".join(self.label.replace(",", "").split())
-        return f"{self.data.name}/{slug}-{self.seed}-{digest[:8]}"
+        return f"{self.data.name}/{self.name}-{self.seed}-{digest[:8]}"
+
+    @property
+    def name(self) -> str:
+        """The model, and the first two things that are special about it."""
+        told = [
+            str(value) if name == "preset" else f"{name}={value}"
+            for name, value in self.settings.items()
+        ]
+        return "-".join([self.model, *told[:2]])
 
 
 @cache
@@ -112,7 +118,6 @@ def run_job(job: Job, folder: Path, *, threads: int, watch: Watch) -> None:
         learned = {"valid": valid, "seconds": 0.0}
     report = evaluate(model, split, part="test", beside_floors=False)
     outcome = {
-        "label": job.label,
         "model": job.model,
         "settings": job.settings,
         "seed": job.seed,

@@ -168,7 +168,7 @@ class Suite:
     def _count(self, job: Job, outcome: dict[str, Any]) -> None:
         self._done += 1
         seconds = outcome["seconds"] + outcome["test"]["seconds"]
-        self._seconds.setdefault((job.data.name, job.label), []).append(seconds)
+        self._seconds.setdefault((job.data.name, job.name), []).append(seconds)
 
     def _standing(self) -> Standing:
         return Standing(
@@ -193,7 +193,7 @@ class Suite:
         def expected(job: Job) -> float:
             of_log = by_log.get(job.data.name)
             return means.get(
-                (job.data.name, job.label), statistics.fmean(of_log) if of_log else everything
+                (job.data.name, job.name), statistics.fmean(of_log) if of_log else everything
             )
 
         left = sum(expected(job) for job in self._waiting)

@@ -1,0 +1,61 @@
+"""Whether one model does better than another, or could as well have been lucky.
+
+Both have ranked the same events, each with a few seeds. Events are drawn with replacement, the same
+for all models, and so are the seeds of each. What remains of the difference in 95 % of the draws is
+its interval.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tclgraph.arrays import FloatArray
+from tclgraph.evaluation.metrics import METRIC_NAMES, contributions
+
+_RESAMPLES = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Of a metric, one model's less another's."""
+
+    mean: float
+    low: float
+    high: float
+    """Ends of the 95 % interval."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether 0 is outside of the interval."""
+        return self.low > 0 or self.high < 0
+
+
+class Resamples:
+    """Figures of some models over the same draws of events."""
+
+    def __init__(self, ranks: Sequence[FloatArray], metric: str, seed: int = 0) -> None:
+        """`ranks` has for each model an array [seeds, events]."""
+        random = np.random.default_rng(seed)
+        num_events = ranks[0].shape[1]
+        column = METRIC_NAMES.index(metric)
+        figures = [contributions(one.ravel())[:, column].reshape(one.shape) for one in ranks]
+        self._mean = [float(one.mean()) for one in figures]
+        chance = np.full(num_events, 1 / num_events)
+        drawn = random.multinomial(num_events, chance, size=_RESAMPLES) / num_events
+        self._drawn = []
+        for one in figures:
+            num_seeds = len(one)
+            share = random.multinomial(num_seeds, [1 / num_seeds] * num_seeds, size=_RESAMPLES)
+            self._drawn.append(((drawn @ one.T) * share).sum(axis=1) / num_seeds)
+
+    def difference(self, one: int, other: int) -> Difference:
+        """Of two models, given by their places.
+
+        >>> same = np.array([[1.0, 2.0, 4.0]])
+        >>> Resamples([same, same + 1], "MR").difference(0, 1)
+        Difference(mean=-1.0, low=-1.0, high=-1.0)
+        """
+        drawn = self._drawn[one] - self._drawn[other]
+        low, high = np.percentile(drawn, [2.5, 97.5]).round(12).tolist()
+        return Difference(mean=self._mean[one] - self._mean[other], low=low, high=high)

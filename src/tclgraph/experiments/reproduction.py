@@ -1,0 +1,192 @@
+"""The paper's evaluation section: which studies there are, and one folder with all of them.
+
+| file in the folder    | what                                                              |
+|-----------------------|-------------------------------------------------------------------|
+| report.html           | everything on one page                                            |
+| tables/….md .csv .tex | every table                                                       |
+| figures/….png .svg    | every figure                                                      |
+| jobs/                 | what the tables are made of; see `jobs`                           |
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tclgraph import __version__
+from tclgraph.environment import environment
+from tclgraph.errors import InputError, did_you_mean
+from tclgraph.events.catalog import CATALOG, find
+from tclgraph.events.split import Split
+from tclgraph.experiments import plans, summaries
+from tclgraph.experiments.data import Data
+from tclgraph.experiments.jobs import Job
+from tclgraph.experiments.paper import DATA_SETS
+from tclgraph.experiments.plans import Results, Study
+from tclgraph.experiments.plots import draw_curves, draw_sweep
+from tclgraph.experiments.report import Figure, Section, write_report
+from tclgraph.experiments.tables import Table, write_table
+
+WHAT = ("datasets", "overall", "ablation", "depth", "heads", "all")
+_PROTOCOL = (
+    "For every test event, in order, all targets of the data set are scored for the event's "
+    "source at the event's time; the rank of the true target is recorded; only then is the event "
+    "revealed. Nothing is sampled, ties share their middle rank, and targets that the source has "
+    "met before stay in the ranking. MR is the mean rank, MRR the mean of one over it, Hit@10 the "
+    "percentage of ranks up to 10.",
+    "A streaming model follows every event that has been revealed. A frozen one ranks by what "
+    "training left, whatever has happened since. The floors are rules without anything learned, "
+    "and stream. Of every run the epoch with the best validation MRR counts; test events were "
+    "never looked at to choose anything.",
+    "Models have the settings that their own pages give as defaults, at width 64, the same on "
+    "every log; the paper tuned each of them.",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """What was asked for."""
+
+    what: str
+    opened: tuple[tuple[Data, Split], ...]
+    studies: tuple[Study, ...]
+
+    def jobs(self, num_seeds: int) -> list[Job]:
+        """All that there is to do, each once."""
+        found: dict[str, Job] = {}
+        for seed in range(num_seeds):
+            for study in self.studies:
+                for job in study.jobs(num_seeds):
+                    if job.seed == seed:
+                        found.setdefault(job.key, job)
+        return list(found.values())
+
+
+def plan(what: str, logs: Sequence[Data], models: Sequence[str] | None) -> Reproduction:
+    """Open the logs, and say what is to be computed of them."""
+    if what not in WHAT:
+        raise InputError(f"cannot reproduce {what!r}; {did_you_mean(what, WHAT)}")
+    opened = [(data, data.open()) for data in map(plans.as_published, logs or known_logs())]
+    studies: list[Study] = []
+    for data, split in opened:
+        if what in ("overall", "all"):
+            chosen = models or plans.EVERYTHING
+            studies.append(plans.overall(data, split, chosen))
+            if (also := plans.overall_one_mode(data, chosen)) is not None:
+                studies.append(also)
+        if what in ("ablation", "all"):
+            studies += [plans.ablation(data, split, preset) for preset in plans.ABLATED]
+        if what in ("depth", "all"):
+            studies.append(plans.depth(data, split))
+        if what in ("heads", "all"):
+            studies.append(plans.heads(data, split))
+    return Reproduction(what=what, opened=tuple(opened), studies=tuple(studies))
+
+
+def known_logs() -> list[Data]:
+    """The paper's data sets that are on this machine."""
+    return [Data(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
+
+
+def write_everything(
+    asked: Reproduction, folder: Path, *, command: str, remarks: Sequence[str]
+) -> list[Table]:
+    """Tables, figures and the report of what is there; `remarks` say what is not, and why."""
+    pages = [_data_sets(asked)]
+    tables = list(pages[0].tables)
+    machines: dict[str, None] = {}
+    for study in asked.studies:
+        results = study.results(folder)
+        for one in results.values():
+            machines.update({_machine(outcome["machine"]): None for outcome in one.outcomes})
+        section = _section(study, results, folder / "figures")
+        pages.append(section)
+        tables += section.tables
+    for table in tables:
+        write_table(table, folder / "tables")
+    about = Section(
+        heading="How this was made",
+        paragraphs=(
+            f"By `{command}`, tclgraph {__version__}.",
+            *_PROTOCOL,
+            "Machine: " + ("; ".join(machines) or _machine(environment())) + ".",
+        ),
+    )
+    missing = Section(heading="What is missing", paragraphs=tuple(remarks) or ("Nothing.",))
+    write_report(
+        folder / "report.html",
+        title="TCL and nine baselines, reproduced",
+        subtitle=", ".join(data.name for data, _ in asked.opened),
+        sections=[about, *pages, missing],
+    )
+    return tables
+
+
+def _data_sets(asked: Reproduction) -> Section:
+    return Section(heading="Data sets", tables=(summaries.table_of_data_sets(asked.opened),))
+
+
+def _section(study: Study, results: dict[str, Results], folder: Path) -> Section:
+    on = summaries.titled(study)
+    path = folder / summaries.file_name(study)
+    claims = tuple(summaries.claims(study, results))
+    if study.name.startswith("overall"):
+        return Section(
+            heading=f"Overall comparison on {on}",
+            tables=(
+                summaries.table_of_models(study, results),
+                summaries.table_of_costs(study, results),
+                *summaries.table_of_comparisons(study, results),
+            ),
+            figures=_curves(study, results, path.with_name(f"{path.name}-curves")),
+        )
+    if study.name.startswith("ablation"):
+        preset = study.name.removeprefix("ablation-")
+        return Section(
+            heading=f"Ablation of preset {preset} on {on}",
+            paragraphs=claims,
+            tables=(summaries.table_of_ablation(study, results),),
+        )
+    word = {"depth": "depth of the sub-graphs", "heads": "number of heads"}[study.name]
+    return Section(
+        heading=f"By {word} on {on}",
+        paragraphs=claims,
+        tables=(summaries.table_of_points(study, results),),
+        figures=_sweep(study, results, path, word),
+    )
+
+
+def _curves(study: Study, results: dict[str, Results], path: Path) -> tuple[Figure, ...]:
+    curves = summaries.curves_of(results)
+    if not curves:
+        return ()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_curves(
+        curves,
+        metric="MRR",
+        floor=summaries.best_floor(results),
+        title=f"Validation MRR on {summaries.titled(study)}",
+        path=path,
+    )
+    caption = "Learning curves, one line for each seed; the dot is the epoch that counts."
+    return (Figure(path=path, caption=caption),)
+
+
+def _sweep(study: Study, results: dict[str, Results], path: Path, word: str) -> tuple[Figure, ...]:
+    series = summaries.series_of(results)
+    if not series.x:
+        return ()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_sweep(
+        [series],
+        metrics=("MR", "Hit@10"),
+        xlabel=word,
+        title=f"TCL, preset paper, on {summaries.titled(study)}",
+        path=path,
+    )
+    return (Figure(path=path, caption=f"Test figures by {word}; bars are ± one deviation."),)
+
+
+def _machine(found: Mapping[str, object]) -> str:
+    versions = ", ".join(f"{name} {found[name]}" for name in ("python", "torch", "numba", "numpy"))
+    threads = f", {found['threads']} thread(s) a job" if "threads" in found else ""
+    return f"{found['processor']}, {found['cores']} cores{threads}, {found['system']}, {versions}"

@@ -1,0 +1,158 @@
+"""Jobs in processes of their own, on real files."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.events.writers import write_file
+from tclgraph.experiments.data import Data
+from tclgraph.experiments.jobs import Job, digest_of, read_outcome, read_ranks
+from tclgraph.experiments.suite import Standing, Suite
+
+SMALL: dict[str, Any] = {"preset": "paper", "epochs": 3, "batch_size": 64, "width": 8, "heads": 2}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Data:
+    path = tmp_path / "log.parquet"
+    write_file(synthesize(SyntheticConfig(events=600, sources=20, targets=15)), path)
+    return Data(log=str(path))
+
+
+def job(data: Data, model: str = "tcl", seed: int = 0, **settings: Any) -> Job:
+    own = {**SMALL, **settings} if model == "tcl" else settings
+    return Job(data=data, events=digest_of(data.open()), model=model, settings=own, seed=seed)
+
+
+def run(suite: Suite, seconds: float | None = None) -> tuple[list[str], list[Standing]]:
+    lines: list[str] = []
+    standings: list[Standing] = []
+    suite.run(seconds=seconds, tell=lines.append, show=standings.append)
+    return lines, standings
+
+
+def test_what_is_done_is_not_done_again(data: Data, tmp_path: Path) -> None:
+    jobs = [job(data), job(data, "popularity")]
+    lines, standings = run(Suite(jobs, tmp_path / "out", workers=2))
+    assert len(lines) == 2
+    assert standings[-1].done == 2
+    assert not standings[-1].left
+    outcome = read_outcome(jobs[0], tmp_path / "out")
+    assert outcome is not None
+    assert outcome["update"] == "streaming"
+    assert len(outcome["curve"]) == 3
+    assert outcome["test"]["events"] == len(read_ranks(jobs[0], tmp_path / "out"))
+    mean = read_ranks(jobs[0], tmp_path / "out").mean()
+    assert outcome["test"]["metrics"]["MR"] == pytest.approx(mean)
+    assert not [one for one in (tmp_path / "out" / "runs").rglob("*") if one.is_file()]
+
+    again = Suite(jobs, tmp_path / "out", workers=2)
+    assert not again.missing
+    assert run(again) == ([], [])
+    # Another setting, another seed and another split are other jobs.
+    others = [job(data, epochs=2), job(data, seed=1), job(Data(log=data.log, split="60/20/20"))]
+    assert len(Suite([*jobs, *others], tmp_path / "out", workers=1).missing) == 3
+
+
+def test_a_failed_job_is_told_and_does_not_stop_the_rest(data: Data, tmp_path: Path) -> None:
+    bad, good = job(data, learning_rate=1e9, averaging=None), job(data, "popularity")
+    suite = Suite([bad, good], tmp_path / "out", workers=1)
+    lines, standings = run(suite)
+    assert list(suite.failed) == [bad.key]
+    assert "training diverged" in suite.failed[bad.key]
+    assert any(line.startswith(f"{bad.key}: failed, training diverged") for line in lines)
+    assert standings[-1].failed == 1
+    assert read_outcome(good, tmp_path / "out") is not None
+    assert Suite([bad, good], tmp_path / "out", workers=1).missing == [bad]
+
+
+def test_a_budget_ends_it_in_time(data: Data, tmp_path: Path) -> None:
+    jobs = [job(data, epochs=100_000)]
+    for seconds in (0.0, 1.0):
+        suite = Suite(jobs, tmp_path / "out", workers=1)
+        started = time.monotonic()
+        run(suite, seconds=seconds)
+        assert time.monotonic() - started < 60
+        assert suite.missing == jobs
+        assert not suite.failed
+
+
+def test_an_interrupt_keeps_what_was_done(data: Data, tmp_path: Path) -> None:
+    jobs = [job(data, epochs=100_000)]
+    suite = Suite(jobs, tmp_path / "out", workers=1)
+
+    def interrupt(standing: Standing) -> None:
+        if "epoch 3/" in standing.running[0]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        suite.run(tell=lambda line: None, show=interrupt)
+    assert suite.missing == jobs
+    reached = tmp_path / "out" / "runs" / jobs[0].key / "metrics.jsonl"
+    assert len(reached.read_text().splitlines()) > 2  # the floor, and epochs that are not lost
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from tclgraph.experiments.data import Data
+from tclgraph.experiments.jobs import Job, digest_of
+from tclgraph.experiments.suite import Suite
+from tests.experiments.test_suite import job
+
+if __name__ == "__main__":
+    data, out = Data(log=sys.argv[1]), Path(sys.argv[2])
+    jobs = [job(data, epochs=8, seed=seed) for seed in range(4)] + [job(data, "popularity")]
+    suite = Suite(jobs, out, workers=2)
+    print("begun", flush=True)
+    suite.run(tell=lambda line: None, show=lambda standing: None)
+"""
+
+
+def test_kill_9_at_ten_random_moments_changes_no_figure(data: Data, tmp_path: Path) -> None:
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    root = str(Path(__file__).parents[2])
+
+    def start(out: Path) -> "subprocess.Popen[str]":
+        command = [sys.executable, str(script), data.log, str(out)]
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": root},
+        )
+
+    whole = start(tmp_path / "whole")
+    assert whole.wait(timeout=300) == 0
+    chance = random.Random(3)
+    for _ in range(10):
+        process = start(tmp_path / "killed")
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.0, 6.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        time.sleep(1.5)  # what it had begun sees that it is gone, and ends
+    assert start(tmp_path / "killed").wait(timeout=300) == 0
+
+    def figures(out: Path) -> dict[str, Any]:
+        found = {}
+        for path in sorted((out / "jobs").rglob("*.json")):
+            outcome = json.loads(path.read_text())
+            curve = [(one["epoch"], one["loss"], one["valid"]) for one in outcome.get("curve", ())]
+            found[path.name] = outcome["test"]["metrics"], outcome["valid"], curve
+        return found
+
+    assert figures(tmp_path / "killed") == figures(tmp_path / "whole")
+    assert len(figures(tmp_path / "whole")) == 5
