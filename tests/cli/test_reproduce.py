@@ -35,6 +35,8 @@ def test_everything_on_a_tiny_log(cli: Cli, log: Path, tmp_path: Path) -> None:
         "datasets",
         "overall-tiny",
         "overall-tiny-cost",
+        "overall-tiny-meetings",
+        "overall-tiny-quarters",
         "overall-tiny-MRR-compared",
         "overall-tiny-MR-compared",
         "ablation-paper-tiny",

@@ -276,6 +276,9 @@ class TGATConfig(AttentionConfig):
     each of which is encoded once.
     """
 
+    epochs: PositiveInt = 8
+    """Few, as an epoch takes long; the published code has 50 at most, and the same patience."""
+
 
 class TGATLayer(nn.Module):
     """MLP([LN(attention + q) ; own]), where q is a node's own vector with the code of now."""

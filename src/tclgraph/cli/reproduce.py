@@ -119,7 +119,7 @@ def _remarks(suite: "Suite") -> list[str]:
 def _print_tables(out: Path, names: Sequence[str]) -> None:
     """Those that fit into a terminal; the others are in the report."""
     for name in names:
-        if not name.endswith(("-cost", "-compared")):
+        if not name.endswith(("-cost", "-meetings", "-quarters", "-compared")):
             print((out / "tables" / f"{name}.md").read_text())
 
 

@@ -89,8 +89,9 @@ class Study:
     name: str
     """overall, ablation, depth or heads."""
     data: Data
+    split: Split
     events: str
-    """Digest of its split."""
+    """Digest of the split."""
     entries: tuple[Entry, ...]
     title: str = ""
     """What is special about the log in this study."""
@@ -175,7 +176,9 @@ def overall_one_mode(data: Data, models: Sequence[str]) -> Study | None:
     chosen = [one for one in ("floors", "default") if one in models]
     if not chosen:
         return None
-    study = _study("overall", known, split, _entries(chosen, "one-mode"))
+    # The paper's figures are of two id spaces.
+    entries = tuple(replace(one, published=None) for one in _entries(chosen, "one-mode"))
+    study = _study("overall", known, split, entries)
     return replace(study, name="overall-one-mode", title="one identity for senders and receivers")
 
 
@@ -259,4 +262,4 @@ def _points(setting: str, values: Sequence[int], own: int, word: str) -> tuple[E
 
 
 def _study(name: str, data: Data, split: Split, entries: tuple[Entry, ...]) -> Study:
-    return Study(name=name, data=data, events=digest_of(split), entries=entries)
+    return Study(name=name, data=data, split=split, events=digest_of(split), entries=entries)

@@ -130,13 +130,17 @@ def _section(study: Study, results: dict[str, Results], folder: Path) -> Section
     path = folder / summaries.file_name(study)
     claims = tuple(summaries.claims(study, results))
     if study.name.startswith("overall"):
+        tables = [summaries.table_of_models(study, results)]
+        if any(one.outcomes for one in results.values()):
+            tables += [
+                summaries.table_of_costs(study, results),
+                summaries.table_of_meetings(study, results),
+                summaries.table_of_quarters(study, results),
+                *summaries.table_of_comparisons(study, results),
+            ]
         return Section(
             heading=f"Overall comparison on {on}",
-            tables=(
-                summaries.table_of_models(study, results),
-                summaries.table_of_costs(study, results),
-                *summaries.table_of_comparisons(study, results),
-            ),
+            tables=tuple(tables),
             figures=_curves(study, results, path.with_name(f"{path.name}-curves")),
         )
     if study.name.startswith("ablation"):

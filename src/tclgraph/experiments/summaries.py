@@ -2,10 +2,12 @@
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
-from tclgraph.evaluation.metrics import LOWER_IS_BETTER
+from tclgraph.arrays import FloatArray
+from tclgraph.evaluation.metrics import LOWER_IS_BETTER, metrics
 from tclgraph.evaluation.report import decimals
 from tclgraph.evaluation.significance import Difference, Resamples
 from tclgraph.events.split import Split
@@ -18,6 +20,7 @@ from tclgraph.experiments.tables import Cell, Table, emphasize
 
 SHOWN = ("MR", "MRR", "Hit@10")
 NOTHING = "–"
+_DAY = 86_400.0
 _WHY = {
     "collegemsg": "The raw file is cut 60/20/20 by rows; then rows of valid and test are left out "
     "whose sender never sends, or whose receiver never receives, in train. That gives every "
@@ -198,6 +201,88 @@ def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
     )
 
 
+def table_of_meetings(study: Study, results: dict[str, Results]) -> Table:
+    """Of whom a model knows what to expect: pairs of training, pairs since, and strangers."""
+    events, first_test = study.split.events, study.split.valid_end
+    pair = events.pairs()
+    _, first, which = np.unique(pair, return_index=True, return_inverse=True)
+    met = first[which][first_test:]
+    groups = {
+        "met in train": met < study.split.train_end,
+        "met since": (met >= study.split.train_end) & (met < np.arange(first_test, len(events))),
+        "never met": met == np.arange(first_test, len(events)),
+    }
+    groups = {name: members for name, members in groups.items() if members.any()}
+    known = [one for one in results.values() if one.outcomes]
+    columns = [
+        column
+        for members in groups.values()
+        for column in _figures_of([[ranks[members] for ranks in one.ranks] for one in known])
+    ]
+    return Table(
+        name=f"{file_name(study)}-meetings",
+        title=f"By when source and target first met, on {titled(study)}",
+        columns=(
+            "model",
+            *(f"{name}: {metric}" for name in groups for metric in ("MR", "Hit@10")),
+        ),
+        rows=tuple(
+            (Cell(one.entry.name), *(column[place] for column in columns))
+            for place, one in enumerate(known)
+        ),
+        groups=_borders([one.entry.group for one in known]),
+        note="Test events: "
+        + ", ".join(f"{members.sum():,} {name}" for name, members in groups.items())
+        + ". Mean over seeds.",
+    )
+
+
+def table_of_quarters(study: Study, results: dict[str, Results]) -> Table:
+    """How models do as training lies further back; intervals grow longer than any it has seen."""
+    split = study.split
+    borders = np.linspace(0, split.sizes["test"], 5).astype(int)
+    time = split.events.time - split.events.time[split.train_end - 1]
+    known = [one for one in results.values() if one.outcomes]
+    columns, names = [], []
+    for start, stop in pairwise(borders.tolist()):
+        if start < stop:
+            columns.append(
+                _figures_of([[one[start:stop] for one in row.ranks] for row in known])[0]
+            )
+            days = (time[split.valid_end + start] / _DAY, time[split.valid_end + stop - 1] / _DAY)
+            names.append(f"days {days[0]:.0f} to {days[1]:.0f}")
+    return Table(
+        name=f"{file_name(study)}-quarters",
+        title=f"MR by time since training, on {titled(study)}",
+        columns=("model", *names),
+        rows=tuple(
+            (Cell(one.entry.name), *(column[place] for column in columns))
+            for place, one in enumerate(known)
+        ),
+        groups=_borders([one.entry.group for one in known]),
+        note="Quarters of the test events, by days since the last training event; training itself "
+        f"covers {(time[split.train_end - 1] - time[0]) / _DAY:.0f} days. Mean over seeds.",
+    )
+
+
+def _figures_of(ranks: Sequence[Sequence[FloatArray]]) -> tuple[list[Cell], list[Cell]]:
+    """MR and Hit@10 of some events, from each row's ranks by seed."""
+    columns = []
+    for metric in ("MR", "Hit@10"):
+        means = [
+            round(statistics.fmean(metrics(one)[metric] for one in seeds), decimals(metric))
+            for seeds in ranks
+        ]
+        marks = emphasize(means, lower_is_better=metric in LOWER_IS_BETTER)
+        columns.append(
+            [
+                Cell(f"{mean:.{decimals(metric)}f}", mark)
+                for mean, mark in zip(means, marks, strict=True)
+            ]
+        )
+    return columns[0], columns[1]
+
+
 def table_of_comparisons(study: Study, results: dict[str, Results]) -> list[Table]:
     """Which differences are clear, of every two models; a table for each metric."""
     known = [one for one in results.values() if one.outcomes]
@@ -316,19 +401,17 @@ def claims(study: Study, results: dict[str, Results]) -> Iterator[str]:
 def series_of(results: dict[str, Results]) -> Series:
     """Of a figure, those points that are there."""
     known = [one for one in results.values() if one.outcomes]
-    metrics = ("MR", "Hit@10")
+    names = ("MR", "Hit@10")
     return Series(
         name="preset paper",
         x=tuple(one.entry.x or 0.0 for one in known),
-        mean={
-            name: tuple(statistics.fmean(one.figures(name)) for one in known) for name in metrics
-        },
+        mean={name: tuple(statistics.fmean(one.figures(name)) for one in known) for name in names},
         deviation={
             name: tuple(
                 statistics.stdev(one.figures(name)) if len(one.outcomes) > 1 else 0.0
                 for one in known
             )
-            for name in metrics
+            for name in names
         },
     )
 
