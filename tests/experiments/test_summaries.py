@@ -1,0 +1,184 @@
+"""Tables of made-up outcomes whose figures can be worked out by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tclgraph.evaluation.metrics import metrics
+from tclgraph.events.stream import EventStream
+from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.events.writers import write_file
+from tclgraph.experiments import plans, summaries
+from tclgraph.experiments.data import Data
+from tclgraph.experiments.plans import Entry, Results, Study
+from tests.streams import as_split
+
+#  pairs:  a-x  b-y | a-x  a-y | b-y  a-y  b-x
+STREAM = EventStream.from_columns(
+    list("abaabab"), list("xyxyyyx"), [86_400.0 * n for n in range(7)]
+)
+
+
+def results(name: str, *ranks: list[float], group: plans.Group = "TCL") -> Results:
+    entry = Entry(name=name, group=group, kinds=((name, {}),), published=name)
+    found = Results(entry=entry)
+    for seed, one in enumerate(ranks):
+        outcome: dict[str, Any] = {
+            "seed": seed,
+            "update": "streaming",
+            "graph": "bipartite",
+            "split": "by hand",
+            "parts": {"test": len(one)},
+            "test": {"metrics": metrics(np.array(one)), "targets": 2},
+            "valid": {"MRR": 0.5},
+            "best_epoch": 3,
+            "seconds": 90.0,
+            "trained_per_second": 1_234.5,
+            "ranked_per_second": 10.0,
+            "peak_megabytes": 500,
+            "curve": [{"epoch": 1, "loss": 2.0, "valid": {"MRR": 0.5}}],
+        }
+        found.outcomes.append(outcome)
+        found.ranks.append(np.array(one))
+    return found
+
+
+def study(name: str, *found: Results, log: str = "log") -> tuple[Study, dict[str, Results]]:
+    made = Study(
+        name=name,
+        data=Data(log=log),
+        split=as_split(STREAM, 2, 4),
+        events="",
+        entries=tuple(one.entry for one in found),
+    )
+    return made, {one.entry.name: one for one in found}
+
+
+def texts(table: summaries.Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]
+
+
+def test_the_overall_table() -> None:
+    floor = results("popularity", [2.0, 2.0, 2.0], group="floor")
+    tgn = results("tgn", [4.0, 1.0, 1.0], [6.0, 3.0, 3.0], group="baseline")
+    ours = results("TCL, default", [1.0, 1.0, 1.0])
+    missing = results("jodie", group="baseline")
+    table = summaries.table_of_models(*study("overall", floor, tgn, missing, ours, log="wikipedia"))
+    two_seeds = ["3.00 ± 1.41", "0.5139 ± 0.3339", "100.00 ± 0.00"]
+    gains = ["+50.0 %", "+94.6 %", "+0.0 %"]
+    assert texts(table) == [
+        ["popularity", "streaming", "–", "2.00", "0.5000", "100.00", "–", "–"],
+        ["tgn", "streaming", "2", *two_seeds, "75.47 ± 2.02", "79.74 ± 1.67"],
+        ["jodie", "–", "0", "–", "–", "–", "125.88 ± 1.96", "41.27 ± 1.03"],
+        ["TCL, default", "streaming", "1", "1.00", "1.0000", "100.00", "–", "–"],
+        ["TCL, default: better than the best other by", "", "", *gains, "", ""],
+    ]
+    assert [row[3].emphasis for row in table.rows] == ["second", None, None, "best", None]
+    assert table.groups == (1, 3, 4)
+
+
+def test_pairs_of_training_pairs_since_and_strangers() -> None:
+    # b-y met in train, a-y since, b-x never.
+    table = summaries.table_of_meetings(*study("overall", results("tgn", [3.0, 20.0, 7.0])))
+    assert texts(table) == [["tgn", "3.00", "100.00", "20.00", "0.00", "7.00", "100.00"]]
+    assert "1 met in train, 1 met since, 1 never met" in table.note
+
+
+def test_quarters_are_told_by_days_since_training() -> None:
+    table = summaries.table_of_quarters(*study("overall", results("tgn", [3.0, 20.0, 7.0])))
+    assert table.columns == ("model", "days 3 to 3", "days 4 to 4", "days 5 to 5")
+    assert texts(table) == [["tgn", "3.00", "20.00", "7.00"]]
+
+
+def test_comparisons_say_which_is_better() -> None:
+    good = results("good", [1.0] * 30)
+    bad = results("bad", [5.0] * 30)
+    same = results("same", [1.0, 5.0] * 15)
+    chance = results("chance", [5.0, 1.0] * 15)
+    mrr, mr = summaries.table_of_comparisons(*study("overall", good, bad, same, chance))
+    for table in (mrr, mr):
+        assert [row[1:] for row in texts(table)] == [
+            ["", "+", "+", "+"],
+            ["−", "", "−", "−"],
+            ["−", "+", "", "·"],
+            ["−", "+", "·", ""],
+        ]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "verdict"),
+    [
+        ([9.0, 9.0, 9.0, 9.0], "holds (MR worse by +4.00 [+4.00, +4.00])"),
+        ([2.0, 2.0, 2.0, 2.0], "does not hold (MR worse by −3.00 [−3.00, −3.00])"),
+        ([1.0, 9.0, 1.0, 9.0], "cannot be told (MR worse by +0.00"),
+    ],
+)
+def test_what_is_said_of_a_claim(ranks: list[float], verdict: str) -> None:
+    without = results("without time embedding", ranks)
+    found = study("ablation-paper", without, results("full", [5.0] * 4), log="collegemsg")
+    (claim,) = summaries.claims(*found)
+    assert claim.startswith(
+        "collegemsg, preset paper: that the full model is better than it is without time embedding"
+    )
+    assert verdict in claim
+    table = summaries.table_of_ablation(*found)
+    assert texts(table)[0][-1] == "140.20"
+    assert texts(table)[1][-2:] == ["–", "136.13"]
+
+
+def test_a_figure_has_the_points_that_are_there() -> None:
+    one, two = results("k = 1", [4.0], [6.0]), results("k = 2", [3.0])
+    for value, point in enumerate((one, two), start=1):
+        object.__setattr__(point.entry, "x", float(value))
+    made, found = study("depth", one, two, results("k = 3"))
+    series = summaries.series_of(found)
+    assert series.x == (1.0, 2.0)
+    assert series.mean["MR"] == (5.0, 3.0)
+    assert series.deviation["MR"] == (pytest.approx(2**0.5), 0.0)
+    assert len(summaries.table_of_points(made, found).rows) == 3
+
+
+def test_data_sets_are_measured_beside_what_is_printed() -> None:
+    table = summaries.table_of_data_sets([(Data(log="collegemsg"), as_split(STREAM, 2, 4))])
+    (row,) = texts(table)
+    assert row[:4] == ["collegemsg", "2 (999)", "2 (1,352)", "7 (48,771)"]
+    assert row[4:] == ["42.86 (67.28)", "6.00 (193.63)", "by hand of rows"]
+    assert "collegemsg: The raw file" in table.note
+
+
+def test_the_same_job_is_planned_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    write_file(synthesize(SyntheticConfig(events=100, sources=8, targets=9)), path)
+    data = Data(log=str(path))
+    split = data.open()
+    whole = plans.overall(data, split, plans.EVERYTHING)
+    own = {job.key for job in whole.jobs(1) if job.settings == {"preset": "paper"}}
+    assert len(own) == 1
+    for other in (plans.depth(data, split), plans.heads(data, split)):
+        assert own < {job.key for job in other.jobs(1)}
+    assert own < {job.key for job in plans.ablation(data, split, "paper").jobs(1)}
+    names = [job.model for job in whole.jobs(2)]
+    assert names.count("popularity") == 1
+    assert names.count("graphsage-lstm") == 2
+
+
+def test_of_several_the_best_on_validation_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log.csv"
+    write_file(synthesize(SyntheticConfig(events=100, sources=8, targets=9)), path)
+    data = Data(log=str(path))
+    made = plans.overall(data, data.open(), ["graphsage"])
+    figures = {"graphsage-gcn": 0.1, "graphsage-mean": 0.3, "graphsage-max": 0.2}
+
+    def outcome(job: plans.Job, folder: Path) -> dict[str, Any] | None:
+        if job.seed > 1 or (job.seed == 1 and job.model == "graphsage-gat"):
+            return None  # still to be done
+        return {"model": job.model, "valid": {"MRR": figures.get(job.model, 0.0)}}
+
+    monkeypatch.setattr(plans, "read_outcome", outcome)
+    monkeypatch.setattr(plans, "read_ranks", lambda job, folder: np.ones(3))
+    found = made.results(tmp_path)["graphsage"]
+    assert [one["model"] for one in found.outcomes] == ["graphsage-mean"]
