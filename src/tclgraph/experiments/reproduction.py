@@ -17,7 +17,7 @@ from tclgraph.environment import environment
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.catalog import CATALOG, find
 from tclgraph.events.split import Split
-from tclgraph.experiments import plans, summaries
+from tclgraph.experiments import findings, plans, summaries
 from tclgraph.experiments.data import Data
 from tclgraph.experiments.jobs import Job
 from tclgraph.experiments.paper import DATA_SETS
@@ -128,15 +128,15 @@ def _data_sets(asked: Reproduction) -> Section:
 def _section(study: Study, results: dict[str, Results], folder: Path) -> Section:
     on = summaries.titled(study)
     path = folder / summaries.file_name(study)
-    claims = tuple(summaries.claims(study, results))
+    claims = tuple(findings.claims(study, results))
     if study.name.startswith("overall"):
         tables = [summaries.table_of_models(study, results)]
         if any(one.outcomes for one in results.values()):
             tables += [
                 summaries.table_of_costs(study, results),
-                summaries.table_of_meetings(study, results),
-                summaries.table_of_quarters(study, results),
-                *summaries.table_of_comparisons(study, results),
+                findings.table_of_meetings(study, results),
+                findings.table_of_quarters(study, results),
+                *findings.table_of_comparisons(study, results),
             ]
         return Section(
             heading=f"Overall comparison on {on}",
@@ -148,7 +148,7 @@ def _section(study: Study, results: dict[str, Results], folder: Path) -> Section
         return Section(
             heading=f"Ablation of preset {preset} on {on}",
             paragraphs=claims,
-            tables=(summaries.table_of_ablation(study, results),),
+            tables=(findings.table_of_ablation(study, results),),
         )
     word = {"depth": "depth of the sub-graphs", "heads": "number of heads"}[study.name]
     return Section(

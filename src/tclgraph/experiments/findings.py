@@ -1,0 +1,223 @@
+"""What is behind the figures: who is ranked well and when, and which claims of the paper hold."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tclgraph.arrays import FloatArray
+from tclgraph.evaluation.metrics import LOWER_IS_BETTER, metrics
+from tclgraph.evaluation.report import decimals
+from tclgraph.evaluation.significance import Difference, Resamples
+from tclgraph.experiments.paper import ABLATION
+from tclgraph.experiments.plans import Results, Study
+from tclgraph.experiments.summaries import (
+    NOTHING,
+    SHOWN,
+    borders_of,
+    column_of,
+    file_name,
+    rules_of,
+    titled,
+)
+from tclgraph.experiments.tables import Cell, Table, emphasize
+
+_DAY = 86_400.0
+
+
+def table_of_meetings(study: Study, results: dict[str, Results]) -> Table:
+    """Of whom a model knows what to expect: pairs of training, pairs since, and strangers."""
+    events, first_test = study.split.events, study.split.valid_end
+    pair = events.pairs()
+    _, first, which = np.unique(pair, return_index=True, return_inverse=True)
+    met = first[which][first_test:]
+    groups = {
+        "met in train": met < study.split.train_end,
+        "met since": (met >= study.split.train_end) & (met < np.arange(first_test, len(events))),
+        "never met": met == np.arange(first_test, len(events)),
+    }
+    groups = {name: members for name, members in groups.items() if members.any()}
+    known = [one for one in results.values() if one.outcomes]
+    columns = [
+        column
+        for members in groups.values()
+        for column in _figures_of([[ranks[members] for ranks in one.ranks] for one in known])
+    ]
+    return Table(
+        name=f"{file_name(study)}-meetings",
+        title=f"By when source and target first met, on {titled(study)}",
+        columns=(
+            "model",
+            *(f"{name}: {metric}" for name in groups for metric in ("MR", "Hit@10")),
+        ),
+        rows=tuple(
+            (Cell(one.entry.name), *(column[place] for column in columns))
+            for place, one in enumerate(known)
+        ),
+        groups=borders_of([one.entry.group for one in known]),
+        note="Test events: "
+        + ", ".join(f"{members.sum():,} {name}" for name, members in groups.items())
+        + ". Mean over seeds.",
+    )
+
+
+def table_of_quarters(study: Study, results: dict[str, Results]) -> Table:
+    """How models do as training lies further back; intervals grow longer than any it has seen."""
+    split = study.split
+    borders = np.linspace(0, split.sizes["test"], 5).astype(int)
+    time = split.events.time - split.events.time[split.train_end - 1]
+    known = [one for one in results.values() if one.outcomes]
+    columns, names = [], []
+    for start, stop in pairwise(borders.tolist()):
+        if start < stop:
+            columns.append(
+                _figures_of([[one[start:stop] for one in row.ranks] for row in known])[0]
+            )
+            days = (time[split.valid_end + start] / _DAY, time[split.valid_end + stop - 1] / _DAY)
+            names.append(f"days {days[0]:.0f} to {days[1]:.0f}")
+    return Table(
+        name=f"{file_name(study)}-quarters",
+        title=f"MR by time since training, on {titled(study)}",
+        columns=("model", *names),
+        rows=tuple(
+            (Cell(one.entry.name), *(column[place] for column in columns))
+            for place, one in enumerate(known)
+        ),
+        groups=borders_of([one.entry.group for one in known]),
+        note="Quarters of the test events, by days since the last training event; training itself "
+        f"covers {(time[split.train_end - 1] - time[0]) / _DAY:.0f} days. Mean over seeds.",
+    )
+
+
+def _figures_of(ranks: Sequence[Sequence[FloatArray]]) -> tuple[list[Cell], list[Cell]]:
+    """MR and Hit@10 of some events, from each row's ranks by seed."""
+    columns = []
+    for metric in ("MR", "Hit@10"):
+        means = [
+            round(statistics.fmean(metrics(one)[metric] for one in seeds), decimals(metric))
+            for seeds in ranks
+        ]
+        marks = emphasize(means, lower_is_better=metric in LOWER_IS_BETTER)
+        columns.append(
+            [
+                Cell(f"{mean:.{decimals(metric)}f}", mark)
+                for mean, mark in zip(means, marks, strict=True)
+            ]
+        )
+    return columns[0], columns[1]
+
+
+def table_of_comparisons(study: Study, results: dict[str, Results]) -> list[Table]:
+    """Which differences are clear, of every two models; a table for each metric."""
+    known = [one for one in results.values() if one.outcomes]
+    tables = []
+    for metric in ("MRR", "MR"):
+        drawn = Resamples([np.stack(one.ranks) for one in known], metric)
+        rows = []
+        for place, one in enumerate(known):
+            marks = [
+                _mark(drawn.difference(place, other), metric) if place != other else ""
+                for other in range(len(known))
+            ]
+            rows.append((Cell(f"{place + 1} {one.entry.name}"), *(Cell(mark) for mark in marks)))
+        tables.append(
+            Table(
+                name=f"{file_name(study)}-{metric}-compared",
+                title=f"Which {metric} is better on {titled(study)}",
+                columns=("row against column", *(str(number + 1) for number in range(len(known)))),
+                rows=tuple(rows),
+                groups=borders_of([one.entry.group for one in known]),
+                note="+ the row is better, − it is worse, · they cannot be told apart: whether 0 "
+                "is outside of the 95 % interval of a paired bootstrap over events and seeds.",
+            )
+        )
+    return tables
+
+
+def _mark(difference: Difference, metric: str) -> str:
+    if not difference.is_clear:
+        return "·"
+    return "+" if (difference.mean < 0) == (metric in LOWER_IS_BETTER) else "−"
+
+
+def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
+    """Table 3 of one preset: every variant, and how much worse it is than the whole."""
+    found, full = list(results.values()), results["full"]
+    columns = {metric: column_of(found, metric) for metric in SHOWN}
+    rows = []
+    for place, one in enumerate(found):
+        paper = ABLATION.get(one.entry.name, {}).get(study.data.name)
+        rows.append(
+            (
+                Cell(one.entry.name),
+                Cell(str(len(one.outcomes))),
+                *(columns[metric][place] for metric in SHOWN),
+                Cell(NOTHING if one is full else worse_by(one, full)),
+                Cell(NOTHING if paper is None else f"{paper:.2f}"),
+            )
+        )
+    preset = study.name.removeprefix("ablation-")
+    return Table(
+        name=file_name(study),
+        title=f"Ablation of TCL, preset {preset}, on {titled(study)}",
+        columns=("variant", "seeds", *SHOWN, "MR worse by [95 %]", "paper: MR"),
+        rows=tuple(rows),
+        groups=(len(rows) - 1,),
+        note=f"{rules_of(found)} Intervals: paired bootstrap over test events and seeds."
+        + (
+            " The terms of history need a contrast with all targets, which the point process has "
+            "not: compare it with the row without them."
+            if preset == "default"
+            else ""
+        ),
+    )
+
+
+def worse_by(one: Results, other: Results) -> str:
+    """In MR, with its interval."""
+    found = difference_in_mr(one, other)
+    if found is None:
+        return NOTHING
+    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
+
+
+def difference_in_mr(one: Results, other: Results) -> Difference | None:
+    """One's less the other's; None while either is not there."""
+    if not one.ranks or not other.ranks:
+        return None
+    return Resamples([np.stack(one.ranks), np.stack(other.ranks)], "MR").difference(0, 1)
+
+
+def claims(study: Study, results: dict[str, Results]) -> Iterator[str]:
+    """What a study says about what the paper claims, one sentence for each."""
+    if study.name.startswith("ablation"):
+        compared = [(name, "full") for name in results if name != "full"]
+        told = {
+            name: f"the full model is better than it is {name}"
+            if name.startswith("without")
+            else "the contrastive objective is better than the point process"
+            for name, _ in compared
+        }
+    elif study.name in ("depth", "heads"):
+        first, *_, last = results
+        compared = [(first, last)]
+        told = {first: f"{last} is better than {first}"}
+    else:
+        return
+    preset = study.name.removeprefix("ablation-") if "-" in study.name else "paper"
+    for worse, better in compared:
+        if worse == "two-stream encoder + TPP" and preset == "default":
+            better = "without all history terms"
+        found = difference_in_mr(results[worse], results[better])
+        if found is not None:
+            verdict = (
+                "cannot be told"
+                if not found.is_clear
+                else ("holds" if found.mean > 0 else "does not hold")
+            )
+            interval = worse_by(results[worse], results[better])
+            yield (
+                f"{study.data.name}, preset {preset}: that {told[worse]} {verdict} "
+                f"(MR worse by {interval})."
+            )
