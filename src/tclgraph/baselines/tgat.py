@@ -46,7 +46,7 @@ class AttentionConfig(TrainingConfig):
 
     learning_rate: PositiveFloat = 1e-3
     patience: PositiveInt | None = 3
-    valid_events: PositiveInt | None = 2048
+    valid_events: PositiveInt | None = 1024
     width: PositiveInt = 64
     """Of node features, of vectors, and of the code of an interval. Attention is twice as wide."""
     heads: PositiveInt = 2
@@ -276,7 +276,7 @@ class TGATConfig(AttentionConfig):
     each of which is encoded once.
     """
 
-    epochs: PositiveInt = 8
+    epochs: PositiveInt = 10
     """Few, as an epoch takes long; the published code has 50 at most, and the same patience."""
 
 

@@ -32,6 +32,7 @@ from tclgraph.sampling.t_batches import t_batches
 class TGNConfig(AttentionConfig):
     """The defaults are the published ones, but for what a smaller budget needs."""
 
+    patience: PositiveInt | None = 5
     batch_size: PositiveInt = 200
     """Memories lag behind by up to a batch in training."""
     neighbors: PositiveInt = 10
