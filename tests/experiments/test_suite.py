@@ -1,6 +1,5 @@
 """Jobs in processes of their own, on real files."""
 
-import json
 import os
 import random
 import signal
@@ -14,9 +13,12 @@ import pytest
 
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
+from tclgraph.experiments import findings, summaries
 from tclgraph.experiments.data import Data
 from tclgraph.experiments.jobs import Job, digest_of, read_outcome, read_ranks
+from tclgraph.experiments.plans import Entry, Study
 from tclgraph.experiments.suite import Standing, Suite
+from tclgraph.experiments.tables import to_csv
 
 SMALL: dict[str, Any] = {"preset": "paper", "epochs": 3, "batch_size": 64, "width": 8, "heads": 2}
 
@@ -118,7 +120,7 @@ if __name__ == "__main__":
 """
 
 
-def test_kill_9_at_ten_random_moments_changes_no_figure(data: Data, tmp_path: Path) -> None:
+def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_path: Path) -> None:
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
     root = str(Path(__file__).parents[2])
@@ -146,13 +148,24 @@ def test_kill_9_at_ten_random_moments_changes_no_figure(data: Data, tmp_path: Pa
         time.sleep(1.5)  # what it had begun sees that it is gone, and ends
     assert start(tmp_path / "killed").wait(timeout=300) == 0
 
-    def figures(out: Path) -> dict[str, Any]:
-        found = {}
-        for path in sorted((out / "jobs").rglob("*.json")):
-            outcome = json.loads(path.read_text())
-            curve = [(one["epoch"], one["loss"], one["valid"]) for one in outcome.get("curve", ())]
-            found[path.name] = outcome["test"]["metrics"], outcome["valid"], curve
-        return found
+    split = data.open()
+    entries = (
+        Entry(name="popularity", group="floor", kinds=(("popularity", {}),)),
+        Entry(name="small", group="TCL", kinds=(("tcl", {**SMALL, "epochs": 8}),)),
+    )
+    made = Study(name="overall", data=data, split=split, events=digest_of(split), entries=entries)
 
-    assert figures(tmp_path / "killed") == figures(tmp_path / "whole")
-    assert len(figures(tmp_path / "whole")) == 5
+    def tables(out: Path) -> list[str]:
+        found = made.results(tmp_path / out)
+        assert len(found["small"].outcomes) == 4
+        return [
+            to_csv(table)
+            for table in (
+                summaries.table_of_models(made, found),
+                findings.table_of_meetings(made, found),
+                findings.table_of_quarters(made, found),
+                *findings.table_of_comparisons(made, found),
+            )
+        ]
+
+    assert tables(tmp_path / "killed") == tables(tmp_path / "whole")
