@@ -123,7 +123,7 @@ def table_of_models(study: Study, results: dict[str, Results]) -> Table:
         rows=(*rows, *rows_of_gains),
         groups=(*groups, len(rows)) if rows_of_gains else groups,
         note=f"{rules_of(found)} Best bold, second best underlined, floors included. Mean ± sample "
-        "deviation over seeds.",
+        "deviation over seeds. Gain: over the best of floors and baselines.",
     )
 
 
@@ -141,7 +141,7 @@ def _gain_row(found: Sequence[Results], name: str) -> tuple[Cell, ...] | None:
         gain = (statistics.fmean(own.figures(metric)) / best - 1) * (-100 if lower else 100)
         cells.append(Cell(f"{gain:+.1f} %".replace("-", "−")))
     return (
-        Cell(f"{name}: better than the best other by"),
+        Cell(f"gain of {name}"),
         Cell(""),
         Cell(""),
         *cells,
