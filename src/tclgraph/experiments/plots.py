@@ -6,12 +6,16 @@ from itertools import cycle, islice, pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
+from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.events.writers import replacing
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ModuleNotFoundError:
+    raise InputError('figures need matplotlib: pip install "tclgraph[plots]"') from None
 
 _METRICS = ("MRR", "MR", "Hit@10")
 # Text as text and no dates, so that the same result gives the same file.
