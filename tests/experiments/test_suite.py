@@ -137,18 +137,20 @@ def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_
             env={**os.environ, "PYTHONPATH": root},
         )
 
-    whole = start(tmp_path / "whole")
-    assert whole.wait(timeout=300) == 0
+    def finish(out: Path) -> None:
+        with start(out) as process:
+            assert process.wait(timeout=300) == 0
+
+    finish(tmp_path / "whole")
     chance = random.Random(3)
     for _ in range(10):
-        process = start(tmp_path / "killed")
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(chance.uniform(0.0, 6.0))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with start(tmp_path / "killed") as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(chance.uniform(0.0, 6.0))
+            process.send_signal(signal.SIGKILL)
         time.sleep(1.5)  # what it had begun sees that it is gone, and ends
-    assert start(tmp_path / "killed").wait(timeout=300) == 0
+    finish(tmp_path / "killed")
 
     split = data.open()
     entries = (
