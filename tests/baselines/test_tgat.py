@@ -12,7 +12,8 @@ from torch.nn import functional
 
 import tclgraph as tg
 from tclgraph.arrays import FloatArray
-from tclgraph.baselines.tgat import TGAT, AttentionModel, TGATLayer
+from tclgraph.baselines.recent_attention import AttentionModel
+from tclgraph.baselines.tgat import TGAT, TGATLayer
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
 from tclgraph.events.stream import Graph

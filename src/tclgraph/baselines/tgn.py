@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
-from tclgraph.baselines.tgat import (
+from tclgraph.baselines.recent_attention import (
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
