@@ -33,6 +33,7 @@ def results(name: str, *ranks: list[float], group: plans.Group = "TCL") -> Resul
             "graph": "bipartite",
             "split": "by hand",
             "parts": {"test": len(one)},
+            "machine": {"threads": 1},
             "test": {"metrics": metrics(np.array(one)), "targets": 2},
             "valid": {"MRR": 0.5},
             "best_epoch": 3,

@@ -30,8 +30,8 @@ from tclgraph.training.config import TrainingConfig
 class DySATConfig(TrainingConfig):
     """The defaults are those of the published code, but for width, negatives and rate."""
 
-    epochs: PositiveInt = 200
-    """Passes over the nodes, at most."""
+    epochs: PositiveInt = 100
+    """Passes over the nodes, at most. Published: 200."""
     patience: PositiveInt | None = 10
     """Epochs without a better validation figure before training stops early; None: never."""
     batch_size: PositiveInt = 512

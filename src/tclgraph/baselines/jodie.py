@@ -42,8 +42,8 @@ class JODIEConfig(TrainingConfig):
     """Of Adam."""
     batch_size: PositiveInt = 128
     """Consecutive events to a step of the optimizer, through which gradients flow."""
-    epochs: PositiveInt = 50
-    """Passes over the training stream, at most."""
+    epochs: PositiveInt = 30
+    """Passes over the training stream, at most. Published: 50, without early stopping."""
     patience: PositiveInt | None = 5
     """Epochs without a better validation figure before training stops early; None: never."""
     smoothness: NonNegativeFloat = 1.0

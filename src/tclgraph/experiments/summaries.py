@@ -1,7 +1,7 @@
 """The paper's tables and figures of what came of studies; `findings` has what is behind them."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.report import decimals
@@ -151,29 +151,26 @@ def _gain_row(found: Sequence[Results], name: str) -> tuple[Cell, ...] | None:
 
 
 def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
-    """Time, rate and memory of the same rows."""
-
-    def mean(one: Results, read: Callable[[dict[str, float]], float], digits: int) -> Cell:
-        figures = [read(outcome) for outcome in one.outcomes]
-        return Cell(f"{statistics.fmean(figures):,.{digits}f}")
-
+    """Time, rate and memory of the same rows: of the first seed, which every row has."""
     rows = []
     for one in results.values():
         if not one.outcomes:
             continue
+        first = one.outcomes[0]
         learned = [Cell(NOTHING)] * 3
         if one.entry.learns:
             learned = [
-                mean(one, lambda outcome: outcome["best_epoch"], 0),
-                mean(one, lambda outcome: outcome["seconds"] / 60, 1),
-                mean(one, lambda outcome: outcome["trained_per_second"], 0),
+                Cell(f"{first['best_epoch']}"),
+                Cell(f"{first['seconds'] / 60:.1f}"),
+                Cell(f"{first['trained_per_second']:,.0f}"),
             ]
         rows.append(
             (
                 Cell(one.entry.name),
+                Cell(f"{first['machine']['threads']}"),
                 *learned,
-                mean(one, lambda outcome: outcome["ranked_per_second"], 0),
-                mean(one, lambda outcome: outcome["peak_megabytes"], 0),
+                Cell(f"{first['ranked_per_second']:,.0f}"),
+                Cell(f"{first['peak_megabytes']:,}"),
             )
         )
     known = [one.entry.group for one in results.values() if one.outcomes]
@@ -182,6 +179,7 @@ def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
         title=f"What each costs on {titled(study)}",
         columns=(
             "model",
+            "threads",
             "best epoch",
             "training, min",
             "events trained/s",
@@ -190,7 +188,7 @@ def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
         ),
         rows=tuple(rows),
         groups=borders_of(known),
-        note="Mean over seeds. Training with validation after each epoch; `graphsage` is the cost "
+        note="Of the first seed. Training with validation after each epoch; `graphsage` is the cost "
         "of the best of five alone. Ranking is of all targets, the state following every event.",
     )
 
