@@ -188,8 +188,9 @@ def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
         ),
         rows=tuple(rows),
         groups=borders_of(known),
-        note="Of the first seed. Training with validation after each epoch; `graphsage` is the cost "
-        "of the best of five alone. Ranking is of all targets, the state following every event.",
+        note="Of the first seed. Training with validation after each epoch; `graphsage` is the "
+        "cost of the best of five alone. Ranking is of all targets, the state following every "
+        "event.",
     )
 
 
