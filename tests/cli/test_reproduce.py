@@ -62,9 +62,13 @@ def test_everything_on_a_tiny_log(cli: Cli, log: Path, tmp_path: Path) -> None:
 
     # Sub-commands take what is there: nothing is computed again.
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").rglob("*.json")}
-    for what in ("datasets", "overall", "ablation", "depth", "heads"):
-        code, _, err = cli("reproduce", what, *words)
+    for what in (["datasets"], ["overall"], ["ablation"], ["depth", "heads"]):
+        code, _, err = cli("reproduce", *what, *words)
         assert code == 0, err
+    page = (tmp_path / "report.html").read_text()
+    assert "By depth of the sub-graphs on tiny" in page
+    assert "By number of heads on tiny" in page
+    assert "Overall comparison" not in page
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").rglob("*.json")}
     assert after == before
 
@@ -82,7 +86,7 @@ def test_a_budget_says_what_is_missing(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["everything"], "cannot reproduce 'everything'"),
+        (["overall", "everything"], "cannot reproduce 'everything'"),
         (["overall", "--models", "tgnn"], "unknown model 'tgnn'; did you mean"),
         (["overall", "--data", "nowhere.csv"], "cannot find 'nowhere.csv'"),
     ],

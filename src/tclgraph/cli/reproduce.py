@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 @options.with_log_options
 def reproduce(
-    what: Annotated[str, typer.Argument(help="datasets, overall, ablation, depth, heads or all.")],
+    what: Annotated[
+        list[str], typer.Argument(help="Some of datasets, overall, ablation, depth, heads, or all.")
+    ],
     data: Annotated[
         Optional[list[str]],
         typer.Option(

@@ -46,7 +46,6 @@ _PROTOCOL = (
 class Reproduction:
     """What was asked for."""
 
-    what: str
     opened: tuple[tuple[Data, Split], ...]
     studies: tuple[Study, ...]
 
@@ -61,25 +60,27 @@ class Reproduction:
         return list(found.values())
 
 
-def plan(what: str, logs: Sequence[Data], models: Sequence[str] | None) -> Reproduction:
+def plan(what: Sequence[str], logs: Sequence[Data], models: Sequence[str] | None) -> Reproduction:
     """Open the logs, and say what is to be computed of them."""
-    if what not in WHAT:
-        raise InputError(f"cannot reproduce {what!r}; {did_you_mean(what, WHAT)}")
+    for one in what:
+        if one not in WHAT:
+            raise InputError(f"cannot reproduce {one!r}; {did_you_mean(one, WHAT)}")
+    wanted = WHAT if "all" in what else what
     opened = [(data, data.open()) for data in map(plans.as_published, logs or known_logs())]
     studies: list[Study] = []
     for data, split in opened:
-        if what in ("overall", "all"):
+        if "overall" in wanted:
             chosen = models or plans.EVERYTHING
             studies.append(plans.overall(data, split, chosen))
             if (also := plans.overall_one_mode(data, chosen)) is not None:
                 studies.append(also)
-        if what in ("ablation", "all"):
+        if "ablation" in wanted:
             studies += [plans.ablation(data, split, preset) for preset in plans.ABLATED]
-        if what in ("depth", "all"):
+        if "depth" in wanted:
             studies.append(plans.depth(data, split))
-        if what in ("heads", "all"):
+        if "heads" in wanted:
             studies.append(plans.heads(data, split))
-    return Reproduction(what=what, opened=tuple(opened), studies=tuple(studies))
+    return Reproduction(opened=tuple(opened), studies=tuple(studies))
 
 
 def known_logs() -> list[Data]:
