@@ -1,12 +1,15 @@
 """The figures that the README shows are the ones that results/ holds."""
 
 import json
+import statistics
 from collections.abc import Callable
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tclgraph.experiments.paper import published
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,51 +42,67 @@ def test_the_table_of_floors() -> None:
 TCL_DIGITS = {"MR": 2, "MRR": 4, "Hit@10": 2}
 
 
-def result(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "results" / "tcl" / f"{name}.json").read_text())
-    return found
+def outcomes(log: str, graph: str, **settings: str) -> list[dict[str, Any]]:
+    """Of every seed of TCL with these settings, or of every floor."""
+    folder = ROOT / "results" / "reproduce" / log / "jobs" / log
+    found = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    if settings:
+        wanted = [one for one in found if one["settings"] == settings and one["model"] == "tcl"]
+    else:
+        wanted = [one for one in found if "curve" not in one]
+    return [one["test"] for one in wanted if one["graph"] == graph]
 
 
-def tcl_row(title: str, name: str) -> str:
-    summary, num_seeds = result(name)["summary"], len(result(name)["seeds"])
-    cells = [
-        f"{summary[metric]['mean']:.{digits}f} ± {summary[metric]['deviation']:.{digits}f}"
-        for metric, digits in TCL_DIGITS.items()
-    ]
-    return f"| **{title}**, {num_seeds} seeds | " + " | ".join(cells) + " |"
+def seeds_of(reports: list[dict[str, Any]], group: str = "metrics") -> list[str]:
+    """Mean and deviation of each metric."""
+    cells = []
+    for metric, digits in TCL_DIGITS.items():
+        values = [one[group][metric] for one in reports]
+        mean, deviation = statistics.fmean(values), statistics.stdev(values)
+        cells.append(f"{mean:.{digits}f} ± {deviation:.{digits}f}")
+    return cells
 
 
-def paper_row(name: str) -> str:
-    paper = result(name)["paper"]
+def tcl_row(title: str, log: str, preset: str, graph: str = "bipartite") -> str:
+    reports = outcomes(log, graph, preset=preset)
+    return f"| **{title}**, {len(reports)} seeds | " + " | ".join(seeds_of(reports)) + " |"
+
+
+def paper_row(log: str) -> str:
+    paper = published("tcl", log) or {}
     cells = (" ± ".join(map(str, paper[one])) if one in paper else "–" for one in TCL_DIGITS)
     return "| **as published** | " + " | ".join(cells) + " |"
 
 
-def best_floor(name: str, metric: str, group: str = "metrics") -> float:
-    pick = min if metric == "MR" else max
-    return float(pick(one[group][metric] for one in result(name)["floors"]["test"]))
+def best_floors(log: str, graph: str, group: str = "metrics") -> list[str]:
+    """Of each metric, whichever floor that is."""
+    cells = []
+    for metric, digits in TCL_DIGITS.items():
+        pick = min if metric == "MR" else max
+        best = pick(one[group][metric] for one in outcomes(log, graph))
+        cells.append(f"{best:.{digits}f}")
+    return cells
 
 
-def floor_row(name: str) -> str:
-    cells = [f"{best_floor(name, metric):.{digits}f}" for metric, digits in TCL_DIGITS.items()]
-    return "| **the best floor** | " + " | ".join(cells) + " |"
+def floor_row(log: str, graph: str = "bipartite") -> str:
+    return "| **the best floor** | " + " | ".join(best_floors(log, graph)) + " |"
 
 
 def tcl_rows() -> list[str]:
     """TCL beside its paper and the best floor of each metric."""
     return [
-        tcl_row("CollegeMsg, preset default", "collegemsg-default"),
-        floor_row("collegemsg-default"),
-        tcl_row("CollegeMsg, preset paper", "collegemsg"),
-        tcl_row("CollegeMsg, preset fast", "collegemsg-fast"),
+        tcl_row("CollegeMsg, preset default", "collegemsg", "default", "one-mode"),
+        floor_row("collegemsg", "one-mode"),
+        tcl_row("CollegeMsg, preset paper", "collegemsg", "paper"),
+        tcl_row("CollegeMsg, preset fast", "collegemsg", "fast"),
         paper_row("collegemsg"),
-        tcl_row("Wikipedia, preset default", "wikipedia-default"),
-        floor_row("wikipedia-default"),
-        tcl_row("Wikipedia, preset paper", "wikipedia"),
+        tcl_row("Wikipedia, preset default", "wikipedia", "default"),
+        floor_row("wikipedia"),
+        tcl_row("Wikipedia, preset paper", "wikipedia", "paper"),
         paper_row("wikipedia"),
-        tcl_row("lastfm_head, preset default", "lastfm_head-default"),
-        floor_row("lastfm_head-default"),
-        tcl_row("lastfm_head, preset paper", "lastfm_head"),
+        tcl_row("lastfm_head, preset default", "lastfm_head", "default"),
+        floor_row("lastfm_head"),
+        tcl_row("lastfm_head, preset paper", "lastfm_head", "paper"),
     ]
 
 
@@ -95,26 +114,19 @@ def test_the_table_of_tcl() -> None:
 def group_rows() -> list[str]:
     """The default preset and the best floor of each metric, for repeats and for first meetings."""
     rows = []
-    for name in ("collegemsg", "wikipedia", "lastfm_head"):
-        summary = result(f"{name}-default")["summary_by_group"]
+    graphs = {"collegemsg": "one-mode", "wikipedia": "bipartite", "lastfm_head": "bipartite"}
+    for log, graph in graphs.items():
         for group in ("repeat", "new"):
-            ours = [
-                f"{summary[group][metric]['mean']:.{digits}f} ± "
-                f"{summary[group][metric]['deviation']:.{digits}f}"
-                for metric, digits in TCL_DIGITS.items()
-            ]
-            floors = [
-                f"{best_floor(f'{name}-default', metric, group):.{digits}f}"
-                for metric, digits in TCL_DIGITS.items()
-            ]
+            ours = seeds_of(outcomes(log, graph, preset="default"), group)
+            floors = best_floors(log, graph, group)
             cells = [f"{one} ({other})" for one, other in zip(ours, floors, strict=True)]
-            rows.append(f"| {name}, {group} | " + " | ".join(cells) + " |")
+            rows.append(f"| {log}, {group} | " + " | ".join(cells) + " |")
     return rows
 
 
 def ingredient_rows() -> list[str]:
     """What the default preset loses on validation without each of its parts."""
-    found = result("ingredients")
+    found = json.loads((ROOT / "results" / "ingredients" / "collegemsg.json").read_text())
     whole = found["whole"]
     cells = [
         f"{one['mean']:.{digits}f} ± {one['deviation']:.{digits}f}"
@@ -134,12 +146,14 @@ def test_the_tables_of_the_default_preset(rows: Callable[[], list[str]]) -> None
 
 
 REPRODUCED = {
-    "README.md": ["overall-collegemsg"],
+    "README.md": ["collegemsg/tables/overall-collegemsg"],
     "docs/baselines.md": [
-        "overall-collegemsg",
-        "overall-collegemsg-cost",
-        "overall-collegemsg-meetings",
-        "overall-collegemsg-quarters",
+        "collegemsg/tables/overall-collegemsg",
+        "collegemsg/tables/overall-collegemsg-cost",
+        "collegemsg/tables/overall-collegemsg-meetings",
+        "collegemsg/tables/overall-collegemsg-quarters",
+        "wikipedia/tables/overall-wikipedia",
+        "wikipedia/tables/overall-wikipedia-cost",
     ],
 }
 """Pages, and the tables of results/reproduce that they show."""
@@ -149,7 +163,7 @@ REPRODUCED = {
 def test_tables_that_were_reproduced(page: str) -> None:
     text = (ROOT / page).read_text()
     for name in REPRODUCED[page]:
-        found = (ROOT / "results" / "reproduce" / "tables" / f"{name}.md").read_text()
+        found = (ROOT / "results" / "reproduce" / f"{name}.md").read_text()
         rows = [line for line in found.splitlines() if line.startswith("|")]
         assert "\n".join(rows) in text, name
 

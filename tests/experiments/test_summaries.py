@@ -108,6 +108,8 @@ def test_comparisons_say_which_is_better() -> None:
             ["−", "+", "", "·"],
             ["−", "+", "·", ""],
         ]
+    assert mr.rows[0][2].stands_for == "−4.00 [−4.00, −4.00]"
+    assert mrr.rows[1][1].stands_for == "−0.8000 [−0.8000, −0.8000]"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,14 @@ def test_the_best_and_the_second_best_stand_out(
     assert emphasize(values, lower_is_better=lower_is_better) == expected
 
 
+def test_marks_are_told_in_full_where_there_is_room() -> None:
+    cell = Cell("+", stands_for='1 "more"')
+    table = Table(name="marks", title="Marks", columns=("a", "b"), rows=((Cell("x"), cell),))
+    assert to_csv(table) == 'a,b\nx,"1 ""more"""\n'
+    assert '<td title="1 &quot;more&quot;">+</td>' in to_html(table)
+    assert "| x | + |" in to_markdown(table)
+
+
 def test_a_row_has_a_cell_for_every_column() -> None:
     with pytest.raises(ValueError, match="row 1 of table short has 1 cells, but there are 2"):
         Table(

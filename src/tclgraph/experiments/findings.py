@@ -117,10 +117,10 @@ def table_of_comparisons(study: Study, results: dict[str, Results]) -> list[Tabl
         rows = []
         for place, one in enumerate(known):
             marks = [
-                _mark(drawn.difference(place, other), metric) if place != other else ""
+                _mark(drawn.difference(place, other), metric) if place != other else Cell("")
                 for other in range(len(known))
             ]
-            rows.append((Cell(f"{place + 1} {one.entry.name}"), *(Cell(mark) for mark in marks)))
+            rows.append((Cell(f"{place + 1} {one.entry.name}"), *marks))
         tables.append(
             Table(
                 name=f"{file_name(study)}-{metric}-compared",
@@ -129,16 +129,26 @@ def table_of_comparisons(study: Study, results: dict[str, Results]) -> list[Tabl
                 rows=tuple(rows),
                 groups=borders_of([one.entry.group for one in known]),
                 note="+ the row is better, − it is worse, · they cannot be told apart: whether 0 "
-                "is outside of the 95 % interval of a paired bootstrap over events and seeds.",
+                "is outside of the 95 % interval of a paired bootstrap over events and seeds. "
+                "Pointed at, a mark tells the row's less the column's, with that interval; the "
+                "CSV has these in place of marks.",
             )
         )
     return tables
 
 
-def _mark(difference: Difference, metric: str) -> str:
-    if not difference.is_clear:
-        return "·"
-    return "+" if (difference.mean < 0) == (metric in LOWER_IS_BETTER) else "−"
+def _mark(difference: Difference, metric: str) -> Cell:
+    mark = "·"
+    if difference.is_clear:
+        mark = "+" if (difference.mean < 0) == (metric in LOWER_IS_BETTER) else "−"
+    return Cell(mark, stands_for=_with_interval(difference, metric))
+
+
+def _with_interval(found: Difference, metric: str) -> str:
+    mean, low, high = (
+        f"{one:+.{decimals(metric)}f}" for one in (found.mean, found.low, found.high)
+    )
+    return f"{mean} [{low}, {high}]".replace("-", "−")
 
 
 def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
@@ -179,7 +189,7 @@ def worse_by(one: Results, other: Results) -> str:
     found = difference_in_mr(one, other)
     if found is None:
         return NOTHING
-    return f"{found.mean:+.2f} [{found.low:+.2f}, {found.high:+.2f}]".replace("-", "−")
+    return _with_interval(found, "MR")
 
 
 def difference_in_mr(one: Results, other: Results) -> Difference | None:

@@ -2,23 +2,36 @@
 
     python -m tclgraph.experiments.ingredients collegemsg --seen-only
 
-writes results/tcl/ingredients.json, by validation alone: one seed for each that is left out, and
-three for the whole, whose deviation tells which differences mean anything. All are trained for
-four epochs, which is not quite to the end.
+writes results/ingredients/collegemsg.json, by validation alone: one seed for each that is left
+out, and three for the whole, whose deviation tells which differences mean anything. All are trained
+for four epochs, which is not quite to the end.
 
 With `--ahead` the validation part is ranked by models that were trained on the first 80 % of train
-alone, as test is by models that have not seen the time before it: results/tcl/ahead.json, of those
-ingredients that this can tell more about.
+alone, as test is by models that have not seen the time before it, of those ingredients that this
+can tell more about: results/ingredients/collegemsg-ahead.json.
 """
 
+import json
+import os
+import statistics
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from typing import Annotated, Any
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
+from tclgraph import __version__
+from tclgraph.environment import environment
+from tclgraph.evaluation.protocol import evaluate
+from tclgraph.events.writers import replacing
 from tclgraph.experiments.data import Data
-from tclgraph.experiments.seeds import SHOWN, several, summary, write_result
+from tclgraph.models.tcl.model import TCL
 from tclgraph.training.run_folder import RunFolder
+
+SHOWN = ("MR", "MRR", "Hit@10")
 
 WITHOUT: dict[str, dict[str, Any]] = {
     "embeddings": {"embeddings": False},
@@ -46,39 +59,66 @@ GROUPS = {"all": "metrics", "repeat": "repeat", "new": "new"}
 """Names of groups in a report."""
 
 
+def train_one(
+    data: Data, settings: dict[str, Any], folder: str, part: Literal["valid", "test"]
+) -> dict[str, dict[str, float]]:
+    """One run, from whichever point an earlier attempt reached: its figures on a part, by group."""
+    split = data.open()
+    model = TCL(threads=1, **settings).fit(split, run=folder, resume=True, watch=lambda _: None)
+    report = evaluate(model, split, part=part, beside_floors=False).to_json()
+    return {group: {one: report[key][one] for one in SHOWN} for group, key in GROUPS.items()}
+
+
+def several(jobs: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, dict[str, float]]]:
+    """`train_one` of each, in order, as many at a time as there are cores."""
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        for job in [pool.submit(train_one, *words) for words in jobs]:
+            yield job.result()
+
+
+def summary(figures: Sequence[dict[str, float]]) -> dict[str, dict[str, float]]:
+    """Mean and sample deviation of each metric."""
+    return {
+        metric: {
+            "mean": statistics.fmean(one[metric] for one in figures),
+            "deviation": statistics.stdev(one[metric] for one in figures),
+        }
+        for metric in SHOWN
+    }
+
+
 def main(
     log: Annotated[str, typer.Argument(help="A catalogue name.")],
     seen_only: Annotated[bool, typer.Option("--seen-only", help="As the authors do.")] = False,
-    seeds: Annotated[int, typer.Option(help="Of the whole.")] = 3,
+    seeds: Annotated[int, typer.Option(min=2, help="Of the whole.")] = 3,
     ahead: Annotated[bool, typer.Option("--ahead", help="Rank further ahead.")] = False,
 ) -> None:
     """Train all, as many at a time as there are cores, and write the result."""
     data = Data(log=log, graph=None, split=None, seen_only=seen_only, ahead=ahead)
-    runs = f"runs/results/{data.name}{'-ahead' if ahead else ''}"
-    part = "test" if ahead else "valid"  # which is the valid part in both cases
+    name = f"{data.name}-ahead" if ahead else data.name
+    runs = f"runs/results/{name}"
+    # Further ahead, what the split calls test is the valid part too.
+    part = "test" if ahead else "valid"
     without = {one: how for one, how in WITHOUT.items() if not ahead or one in TOLD_AHEAD}
     jobs: list[tuple[Any, ...]] = [
-        (data, "tcl", {"seed": seed, **BRIEF}, f"{runs}-whole-{seed}", part)
-        for seed in range(seeds)
+        (data, {"seed": seed, **BRIEF}, f"{runs}-whole-{seed}", part) for seed in range(seeds)
     ]
     for number, settings in enumerate(without.values()):
-        jobs.append((data, "tcl", {**settings, **BRIEF}, f"{runs}-without-{number}", part))
+        jobs.append((data, {**settings, **BRIEF}, f"{runs}-without-{number}", part))
     names = [*("" for _ in range(seeds)), *without]
     if not ahead:
         # One identity is a property of the log that is read, not of the model.
-        jobs.append((replace(data, graph="bipartite"), "tcl", BRIEF, f"{runs}-two-sided", part))
+        jobs.append((replace(data, graph="bipartite"), BRIEF, f"{runs}-two-sided", part))
         names.append("one identity")
     found = []
-    for name, run in zip(names, several(jobs), strict=True):
+    for what, run in zip(names, several(jobs), strict=True):
         found.append(run)
-        told = run[part]["metrics"]
-        print(name or "the whole", {one: round(told[one], 4) for one in SHOWN}, flush=True)
-
-    def figures(run: dict[str, Any]) -> dict[str, Any]:
-        return {group: {one: run[part][key][one] for one in SHOWN} for group, key in GROUPS.items()}
-
+        print(what or "the whole", {one: round(run["all"][one], 4) for one in SHOWN}, flush=True)
     whole = found[:seeds]
     result = {
+        "command": "scripts/results ingredients",
+        "version": __version__,
+        "machine": environment(),
         "data": data.name,
         "file": data.file,
         "graph": "one-mode",
@@ -87,13 +127,16 @@ def main(
         "update": "streaming",
         "seeds": list(range(seeds)),
         "config": RunFolder(f"{runs}-whole-0").read_config(),
-        "whole": {group: summary([figures(run)[group] for run in whole]) for group in GROUPS},
+        "whole": {group: summary([run[group] for run in whole]) for group in GROUPS},
         "without": {
-            name: {"settings": WITHOUT.get(name, {"graph": "bipartite"}), **figures(run)}
-            for name, run in zip(names[seeds:], found[seeds:], strict=True)
+            what: {"settings": WITHOUT.get(what, {"graph": "bipartite"}), **run}
+            for what, run in zip(names[seeds:], found[seeds:], strict=True)
         },
     }
-    print(write_result(f"tcl/{'ahead' if ahead else 'ingredients'}", result))
+    target = Path("results/ingredients") / f"{name}.json"
+    with replacing(target) as temporary:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
+    print(target)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ class Cell:
 
     text: str
     emphasis: Emphasis | None = None
+    stands_for: str | None = None
+    """What a mark is short for: in a spreadsheet in its place, on a page when pointed at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ def to_csv(table: Table) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
-    writer.writerows([cell.text for cell in row] for row in table.rows)
+    writer.writerows([cell.stands_for or cell.text for cell in row] for row in table.rows)
     return text.getvalue()
 
 
@@ -118,10 +120,13 @@ def to_html(table: Table) -> str:
     """For a page that brings its own style; the note follows as a paragraph of class note."""
     marked = {"best": "<strong>{}</strong>", "second": "<u>{}</u>", None: "{}"}
 
+    def html_cell(cell: Cell) -> str:
+        title = "" if cell.stands_for is None else f' title="{escape(cell.stands_for)}"'
+        return f"<td{title}>{marked[cell.emphasis].format(escape(cell.text))}</td>"
+
     def html_row(row: tuple[Cell, ...]) -> str:
-        first, *others = (marked[cell.emphasis].format(escape(cell.text)) for cell in row)
-        figures = "".join(f"<td>{one}</td>" for one in others)
-        return f'<tr><th scope="row">{first}</th>{figures}</tr>\n'
+        figures = "".join(map(html_cell, row[1:]))
+        return f'<tr><th scope="row">{escape(row[0].text)}</th>{figures}</tr>\n'
 
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     body = "".join(
