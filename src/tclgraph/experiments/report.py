@@ -113,7 +113,7 @@ _STYLE = """
 * { box-sizing: border-box; }
 html { color-scheme: light; -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
 body {
-  margin: 0 auto; max-width: 60rem; padding: 3rem 1.25rem 5rem; background: #fff; color: var(--ink);
+  margin: 0 auto; max-width: 68rem; padding: 3rem 1.25rem 5rem; background: #fff; color: var(--ink);
   font: 1rem/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
   overflow-wrap: break-word;
 }

@@ -35,8 +35,8 @@ _PROTOCOL = (
     "percentage of ranks up to 10.",
     "A streaming model follows every event that has been revealed. A frozen one ranks by what "
     "training left, whatever has happened since. The floors are rules without anything learned, "
-    "and stream. Of every run the epoch with the best validation MRR counts; test events were "
-    "never looked at to choose anything.",
+    "and stream. Of every run the epoch with the best validation MRR counts; nothing is chosen by "
+    "test events.",
     "Models have the settings that their own pages give as defaults, at width 64, the same on "
     "every log; the paper tuned each of them.",
 )
@@ -107,7 +107,7 @@ def write_everything(
     about = Section(
         heading="How this was made",
         paragraphs=(
-            f"By `{command}`, tclgraph {__version__}.",
+            f"By tclgraph {__version__}: `{command}`",
             *_PROTOCOL,
             "Machine: " + ("; ".join(machines) or _machine(environment())) + ".",
         ),
