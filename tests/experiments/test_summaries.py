@@ -82,6 +82,17 @@ def test_the_overall_table() -> None:
     assert table.groups == (1, 3, 4)
 
 
+def test_costs_are_of_the_first_seed_as_far_as_they_are_known() -> None:
+    tgn = results("tgn", [4.0, 1.0, 1.0], [6.0, 3.0, 3.0], group="baseline")
+    tgn.outcomes[1]["seconds"] = 900.0
+    ours = results("TCL, default", [1.0, 1.0, 1.0])
+    ours.outcomes[0]["peak_megabytes"] = None
+    assert texts(summaries.table_of_costs(*study("overall", tgn, ours))) == [
+        ["tgn", "1", "3", "1.5", "1,234", "10", "500"],
+        ["TCL, default", "1", "3", "1.5", "1,234", "10", "–"],
+    ]
+
+
 def test_pairs_of_training_pairs_since_and_strangers() -> None:
     # b-y met in train, a-y since, b-x never.
     table = findings.table_of_meetings(*study("overall", results("tgn", [3.0, 20.0, 7.0])))

@@ -157,6 +157,7 @@ def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
         if not one.outcomes:
             continue
         first = one.outcomes[0]
+        memory = first["peak_megabytes"]  # None where it was not kept
         learned = [Cell(NOTHING)] * 3
         if one.entry.learns:
             learned = [
@@ -170,7 +171,7 @@ def table_of_costs(study: Study, results: dict[str, Results]) -> Table:
                 Cell(f"{first['machine']['threads']}"),
                 *learned,
                 Cell(f"{first['ranked_per_second']:,.0f}"),
-                Cell(f"{first['peak_megabytes']:,}"),
+                Cell(NOTHING if memory is None else f"{memory:,}"),
             )
         )
     known = [one.entry.group for one in results.values() if one.outcomes]
