@@ -191,8 +191,8 @@ def test_every_result_says_where_it_comes_from(path: Path) -> None:
     found = json.loads(path.read_text())
     assert found["machine"]["cores"] >= 1
     assert found["version"]
-    if path.parent.name == "tcl":
-        assert {"split", "graph", "update", "seeds", "file", "config"} <= found.keys()
+    if path.parent.parent.name == "jobs":
+        assert {"split", "graph", "update", "seed", "settings", "file"} <= found.keys()
     if path.parent.name == "floors":
         assert found["file"]
         for one in found.get("floors", [found]):

@@ -11,6 +11,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
 from tclgraph.experiments import findings, plans, summaries
+from tclgraph.experiments.claims import table_of_claims
 from tclgraph.experiments.data import Data
 from tclgraph.experiments.jobs import Job
 from tclgraph.experiments.plans import Entry, Results, Study
@@ -124,24 +125,67 @@ def test_comparisons_say_which_is_better() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "verdict"),
+    ("ranks", "mr", "hits"),
     [
-        ([9.0, 9.0, 9.0, 9.0], "holds (MR worse by +4.00 [+4.00, +4.00])"),
-        ([2.0, 2.0, 2.0, 2.0], "does not hold (MR worse by −3.00 [−3.00, −3.00])"),
-        ([1.0, 9.0, 1.0, 9.0], "cannot be told (MR worse by +0.00"),
+        ([15.0] * 4, ["+10.00 [+10.00, +10.00]", "holds"], "holds"),
+        ([2.0] * 4, ["−3.00 [−3.00, −3.00]", "does not hold"], "cannot be told"),
+        ([1.0, 9.0, 1.0, 9.0], ["+0.00 [−4.00, +4.00]", "cannot be told"], "cannot be told"),
     ],
 )
-def test_what_is_said_of_a_claim(ranks: list[float], verdict: str) -> None:
+def test_what_is_said_of_a_claim(ranks: list[float], mr: list[str], hits: str) -> None:
     without = results("without time embedding", ranks)
-    found = study("ablation-paper", without, results("full", [5.0] * 4), log="collegemsg")
-    (claim,) = findings.claims(*found)
-    assert claim.startswith(
-        "collegemsg, preset paper: that the full model is better than it is without time embedding"
-    )
-    assert verdict in claim
+    full = results("full", [5.0] * 4, [5.0] * 4)
+    found = study("ablation-paper", without, full, log="collegemsg")
+    told = table_of_claims([found])
+    assert told is not None
+    (row,) = texts(told)
+    assert row[:4] == [
+        "collegemsg",
+        "paper",
+        "whole model better than without time embedding",
+        "2, 1",
+    ]
+    assert row[4:6] == mr
+    assert row[7] == hits
     table = findings.table_of_ablation(*found)
-    assert texts(table)[0][-1] == "140.20"
+    assert texts(table)[0][-2:] == [mr[0], "140.20"]
     assert texts(table)[1][-2:] == ["–", "136.13"]
+
+
+def test_the_claim_of_table_two_is_against_the_best_baseline() -> None:
+    rows = [
+        results("popularity", [1.0] * 4, group="floor"),
+        results("tgn", [4.0] * 4, group="baseline"),
+        results("jodie", [6.0] * 4, group="baseline"),
+        results("TCL, paper", [3.0] * 4),
+    ]
+    told = table_of_claims([study("overall", *rows)])
+    assert told is not None
+    (row,) = texts(told)
+    assert row[2] == "better than every baseline, of which tgn has the best MR"
+    assert row[4:6] == ["+1.00 [+1.00, +1.00]", "holds"]
+
+
+def test_the_point_process_is_compared_with_what_has_as_little_history() -> None:
+    rows = [
+        results(plans.POINT_PROCESS, [4.0] * 4),
+        results(plans.HISTORY_TERMS, [3.0] * 4),
+        results("full", [1.0] * 4),
+    ]
+    gains = {}
+    for preset in ("paper", "default"):
+        told = table_of_claims([study(f"ablation-{preset}", *rows)])
+        assert told is not None
+        gains[preset] = [row[4] for row in texts(told)]
+    assert gains == {
+        "paper": ["+3.00 [+3.00, +3.00]"],
+        "default": ["+1.00 [+1.00, +1.00]"],
+    }
+
+
+def test_nothing_is_said_of_a_claim_before_both_are_there() -> None:
+    deep = study("depth", results("k = 1", [2.0]), results("k = 2"))
+    assert table_of_claims([deep]) is None
 
 
 def test_a_figure_has_the_points_that_are_there() -> None:
@@ -153,7 +197,8 @@ def test_a_figure_has_the_points_that_are_there() -> None:
     assert series.x == (1.0, 2.0)
     assert series.mean["MR"] == (5.0, 3.0)
     assert list(series.deviation["MR"]) == pytest.approx([2**0.5, 0.0])
-    assert len(summaries.table_of_points(made, found).rows) == 3
+    rows = texts(summaries.table_of_points(made, found))
+    assert [row[-1] for row in rows] == ["–", "+2.00 [+1.00, +3.00]", "–"]
 
 
 def test_data_sets_are_measured_beside_what_is_printed() -> None:

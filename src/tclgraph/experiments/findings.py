@@ -1,7 +1,7 @@
-"""What is behind the figures: who is ranked well and when, and which claims of the paper hold."""
+"""What is behind the figures: who is ranked well and when, what is clear, what parts are worth."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,13 +13,16 @@ from tclgraph.evaluation.significance import Difference, Resamples
 from tclgraph.experiments.paper import ABLATION
 from tclgraph.experiments.plans import Results, Study
 from tclgraph.experiments.summaries import (
+    INTERVALS,
     NOTHING,
     SHOWN,
     borders_of,
     column_of,
     file_name,
+    gain_of,
     rules_of,
     titled,
+    with_interval,
 )
 from tclgraph.experiments.tables import Cell, Table, emphasize
 
@@ -141,14 +144,7 @@ def _mark(difference: Difference, metric: str) -> Cell:
     mark = "·"
     if difference.is_clear:
         mark = "+" if (difference.mean < 0) == (metric in LOWER_IS_BETTER) else "−"
-    return Cell(mark, stands_for=_with_interval(difference, metric))
-
-
-def _with_interval(found: Difference, metric: str) -> str:
-    mean, low, high = (
-        f"{one:+.{decimals(metric)}f}" for one in (found.mean, found.low, found.high)
-    )
-    return f"{mean} [{low}, {high}]".replace("-", "−")
+    return Cell(mark, stands_for=with_interval(difference, metric))
 
 
 def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
@@ -163,7 +159,7 @@ def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
                 Cell(one.entry.name),
                 Cell(str(len(one.outcomes))),
                 *(columns[metric][place] for metric in SHOWN),
-                Cell(NOTHING if one is full else worse_by(one, full)),
+                Cell(_worse_by(one, full)),
                 Cell(NOTHING if paper is None else f"{paper:.2f}"),
             )
         )
@@ -171,10 +167,10 @@ def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
     return Table(
         name=file_name(study),
         title=f"Ablation of TCL, preset {preset}, on {titled(study)}",
-        columns=("variant", "seeds", *SHOWN, "MR worse by [95 %]", "paper: MR"),
+        columns=("variant", "seeds", *SHOWN, "MR worse than full by [95 %]", "paper: MR"),
         rows=tuple(rows),
         groups=(len(rows) - 1,),
-        note=f"{rules_of(found)} Intervals: paired bootstrap over test events and seeds."
+        note=f"{rules_of(found)} {INTERVALS}"
         + (
             " The terms of history need a contrast with all targets, which the point process has "
             "not: compare it with the row without them."
@@ -184,50 +180,7 @@ def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
     )
 
 
-def worse_by(one: Results, other: Results) -> str:
-    """In MR, with its interval."""
-    found = difference_in_mr(one, other)
-    if found is None:
+def _worse_by(one: Results, full: Results) -> str:
+    if one is full or not one.ranks or not full.ranks:
         return NOTHING
-    return _with_interval(found, "MR")
-
-
-def difference_in_mr(one: Results, other: Results) -> Difference | None:
-    """One's less the other's; None while either is not there."""
-    if not one.ranks or not other.ranks:
-        return None
-    return Resamples([np.stack(one.ranks), np.stack(other.ranks)], "MR").difference(0, 1)
-
-
-def claims(study: Study, results: dict[str, Results]) -> Iterator[str]:
-    """What a study says about what the paper claims, one sentence for each."""
-    if study.name.startswith("ablation"):
-        compared = [(name, "full") for name in results if name != "full"]
-        told = {
-            name: f"the full model is better than it is {name}"
-            if name.startswith("without")
-            else "the contrastive objective is better than the point process"
-            for name, _ in compared
-        }
-    elif study.name in ("depth", "heads"):
-        first, *_, last = results
-        compared = [(first, last)]
-        told = {first: f"{last} is better than {first}"}
-    else:
-        return
-    preset = study.name.removeprefix("ablation-") if "-" in study.name else "paper"
-    for worse, better in compared:
-        if worse == "two-stream encoder + TPP" and preset == "default":
-            better = "without all history terms"
-        found = difference_in_mr(results[worse], results[better])
-        if found is not None:
-            verdict = (
-                "cannot be told"
-                if not found.is_clear
-                else ("holds" if found.mean > 0 else "does not hold")
-            )
-            interval = worse_by(results[worse], results[better])
-            yield (
-                f"{study.data.name}, preset {preset}: that {told[worse]} {verdict} "
-                f"(MR worse by {interval})."
-            )
+    return with_interval(gain_of(full, one, "MR"), "MR")

@@ -54,11 +54,13 @@ _SAMPLED = {
     "source_state": False,
     "nearby": False,
 }
+POINT_PROCESS = "two-stream encoder + TPP"
+HISTORY_TERMS = "without all history terms"
 VARIANTS: dict[str, dict[str, Any]] = {
     "without time embedding": {"time_embedding": False},
     "without depth embedding": {"depth_embedding": False},
     "without cross-attention": {"cross_attention": False},
-    "two-stream encoder + TPP": {"objective": "point-process"},
+    POINT_PROCESS: {"objective": "point-process"},
 }
 """Rows of Table 3, in its order, but for the full model."""
 
@@ -238,7 +240,7 @@ def ablation(data: Data, split: Split, preset: str) -> Study:
     if preset == "default":
         # What the point process has to be compared with: the same encoder, without the terms.
         without = {name: value for name, value in _SAMPLED.items() if name != "contrast"}
-        entries.append(_tcl("without all history terms", preset, without))
+        entries.append(_tcl(HISTORY_TERMS, preset, without))
     entries.append(_tcl("full", preset, {}, published="full"))
     return _study(f"ablation-{preset}", data, split, tuple(entries))
 

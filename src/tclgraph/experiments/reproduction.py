@@ -18,6 +18,7 @@ from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.catalog import CATALOG, find
 from tclgraph.events.split import Split
 from tclgraph.experiments import findings, plans, summaries
+from tclgraph.experiments.claims import table_of_claims
 from tclgraph.experiments.data import Data
 from tclgraph.experiments.jobs import Job
 from tclgraph.experiments.paper import DATA_SETS
@@ -92,16 +93,16 @@ def write_everything(
     asked: Reproduction, folder: Path, *, command: str, remarks: Sequence[str]
 ) -> list[Table]:
     """Tables, figures and the report of what is there; `remarks` say what is not, and why."""
+    found = [(study, study.results(folder)) for study in asked.studies]
     pages = [_data_sets(asked)]
-    tables = list(pages[0].tables)
+    if (told := table_of_claims(found)) is not None:
+        pages.insert(0, Section(heading="Claims of the paper", tables=(told,)))
     machines: dict[str, None] = {}
-    for study in asked.studies:
-        results = study.results(folder)
+    for study, results in found:
         for one in results.values():
             machines.update({_machine(outcome["machine"]): None for outcome in one.outcomes})
-        section = _section(study, results, folder / "figures")
-        pages.append(section)
-        tables += section.tables
+        pages.append(_section(study, results, folder / "figures"))
+    tables = [table for page in pages for table in page.tables]
     for table in tables:
         write_table(table, folder / "tables")
     about = Section(
@@ -129,7 +130,6 @@ def _data_sets(asked: Reproduction) -> Section:
 def _section(study: Study, results: dict[str, Results], folder: Path) -> Section:
     on = summaries.titled(study)
     path = folder / summaries.file_name(study)
-    claims = tuple(findings.claims(study, results))
     if study.name.startswith("overall"):
         tables = [summaries.table_of_models(study, results)]
         if any(one.outcomes for one in results.values()):
@@ -148,13 +148,11 @@ def _section(study: Study, results: dict[str, Results], folder: Path) -> Section
         preset = study.name.removeprefix("ablation-")
         return Section(
             heading=f"Ablation of preset {preset} on {on}",
-            paragraphs=claims,
             tables=(findings.table_of_ablation(study, results),),
         )
     word = {"depth": "depth of the sub-graphs", "heads": "number of heads"}[study.name]
     return Section(
         heading=f"By {word} on {on}",
-        paragraphs=claims,
         tables=(summaries.table_of_points(study, results),),
         figures=_sweep(study, results, path, word),
     )

@@ -3,8 +3,11 @@
 import statistics
 from collections.abc import Sequence
 
+import numpy as np
+
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.report import decimals
+from tclgraph.evaluation.significance import Difference, Resamples
 from tclgraph.events.split import Split
 from tclgraph.events.statistics import describe
 from tclgraph.experiments.data import Data
@@ -15,6 +18,7 @@ from tclgraph.experiments.tables import Cell, Table, emphasize
 
 SHOWN = ("MR", "MRR", "Hit@10")
 NOTHING = "–"
+INTERVALS = "Intervals: paired bootstrap over test events and seeds."
 _WHY = {
     "collegemsg": "The raw file is cut 60/20/20 by rows; then rows of valid and test are left out "
     "whose sender never sends, or whose receiver never receives, in train. That gives every "
@@ -54,6 +58,20 @@ def column_of(results: Sequence[Results], metric: str) -> list[Cell]:
         Cell(spread(one.figures(metric), metric), mark)
         for one, mark in zip(results, marks, strict=True)
     ]
+
+
+def gain_of(better: Results, worse: Results, metric: str) -> Difference:
+    """By how much one is better than the other, whichever way the metric goes."""
+    drawn = Resamples([np.stack(better.ranks), np.stack(worse.ranks)], metric)
+    return drawn.difference(1, 0) if metric in LOWER_IS_BETTER else drawn.difference(0, 1)
+
+
+def with_interval(found: Difference, metric: str) -> str:
+    """As tables have it."""
+    mean, low, high = (
+        f"{one:+.{decimals(metric)}f}" for one in (found.mean, found.low, found.high)
+    )
+    return f"{mean} [{low}, {high}]".replace("-", "−")
 
 
 def table_of_data_sets(opened: Sequence[tuple[Data, Split]]) -> Table:
@@ -217,20 +235,25 @@ def table_of_points(study: Study, results: dict[str, Results]) -> Table:
     """The same as figures."""
     found = list(results.values())
     columns = {metric: column_of(found, metric) for metric in SHOWN}
-    rows = tuple(
-        (
-            Cell(one.entry.name),
-            Cell(str(len(one.outcomes))),
-            *(columns[metric][place] for metric in SHOWN),
+    rows = []
+    for place, one in enumerate(found):
+        step = NOTHING
+        if place and one.ranks and (before := found[place - 1]).ranks:
+            step = with_interval(gain_of(one, before, "MR"), "MR")
+        rows.append(
+            (
+                Cell(one.entry.name),
+                Cell(str(len(one.outcomes))),
+                *(columns[metric][place] for metric in SHOWN),
+                Cell(step),
+            )
         )
-        for place, one in enumerate(found)
-    )
     return Table(
         name=file_name(study),
         title=f"TCL, preset paper, by {study.name} on {titled(study)}",
-        columns=(study.name, "seeds", *SHOWN),
-        rows=rows,
-        note=rules_of(found),
+        columns=(study.name, "seeds", *SHOWN, "MR better than above by [95 %]"),
+        rows=tuple(rows),
+        note=f"{rules_of(found)} {INTERVALS}",
     )
 
 
