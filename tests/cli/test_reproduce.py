@@ -89,6 +89,7 @@ def test_a_budget_says_what_is_missing(cli: Cli) -> None:
         (["overall", "everything"], "cannot reproduce 'everything'"),
         (["overall", "--models", "tgnn"], "unknown model 'tgnn'; did you mean"),
         (["overall", "--data", "nowhere.csv"], "cannot find 'nowhere.csv'"),
+        (["overall", *("--data", "a/x.csv", "--data", "x.csv")], "2 logs are called 'x'"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(

@@ -8,6 +8,7 @@
 | jobs/                 | what the tables are made of; see `jobs`                           |
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,12 @@ def plan(what: Sequence[str], logs: Sequence[Data], models: Sequence[str] | None
         if one not in WHAT:
             raise InputError(f"cannot reproduce {one!r}; {did_you_mean(one, WHAT)}")
     wanted = WHAT if "all" in what else what
+    for name, count in Counter(data.name for data in logs).items():
+        if count > 1:
+            raise InputError(
+                f"{count} logs are called {name!r}, as their tables would be; rename one, or give "
+                "each a call and an --out of its own"
+            )
     opened = [(data, data.open()) for data in map(plans.as_published, logs or known_logs())]
     studies: list[Study] = []
     for data, split in opened:

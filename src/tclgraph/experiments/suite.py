@@ -54,18 +54,17 @@ class _Running:
     messages: Connection
     job: Job
     started: float
-    share: float = 0.0
     told: str = "starting"
     error: str | None = None
 
     def listen(self) -> None:
         try:
             while self.messages.poll():
-                kind, *words = self.messages.recv()
+                kind, words = self.messages.recv()
                 if kind == "failed":
-                    self.error = words[0]
+                    self.error = words
                 else:
-                    self.share, self.told = words
+                    self.told = words
         except (EOFError, ConnectionResetError):
             pass
 
@@ -221,8 +220,7 @@ def _work(job: Job, folder: Path, threads: int, messages: Connection, parent: in
         nonlocal last_sent
         if time.monotonic() - last_sent > _SECONDS_BETWEEN_MESSAGES:
             last_sent = time.monotonic()
-            share = (moment.epoch + moment.batch / moment.num_batches) / moment.epochs
-            messages.send(("at", share, str(moment)))
+            messages.send(("at", str(moment)))
 
     try:
         run_job(job, folder, threads=threads, watch=watch)
