@@ -33,8 +33,19 @@ def test_seeds_that_differ_widen_the_interval() -> None:
     assert Resamples([steady + 1, steady], "MR").difference(0, 1).is_clear
     found = Resamples([shaky, steady], "MR").difference(0, 1)
     assert found.mean == 2.0
-    assert (found.low, found.high) == (-0.5, 4.5)
+    # The seeds' deviation is 2.5 √2 each way; a half of all draws has one of them twice.
+    assert (found.low, found.high) == pytest.approx((2 - 2.5 * 2**0.5, 2 + 2.5 * 2**0.5))
     assert not found.is_clear
+
+
+@pytest.mark.parametrize("num_seeds", [5, 20])
+def test_seeds_widen_the_interval_as_theory_says(num_seeds: int) -> None:
+    """For many equal events: 1.96 standard errors of the mean over seeds each way."""
+    figures = np.random.default_rng(2).normal(100.0, 5.0, num_seeds)
+    seeds = np.repeat(figures[:, None], 50, axis=1)
+    found = Resamples([seeds, np.full((1, 50), 90.0)], "MR").difference(0, 1)
+    error = figures.std(ddof=1) / np.sqrt(num_seeds)
+    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
 def test_of_hits_more_is_more() -> None:

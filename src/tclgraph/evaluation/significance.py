@@ -45,9 +45,13 @@ class Resamples:
         drawn = random.multinomial(num_events, chance, size=_RESAMPLES) / num_events
         self._drawn = []
         for one in figures:
-            num_seeds = len(one)
-            share = random.multinomial(num_seeds, [1 / num_seeds] * num_seeds, size=_RESAMPLES)
-            self._drawn.append(((drawn @ one.T) * share).sum(axis=1) / num_seeds)
+            even = 1 / len(one)
+            share = random.multinomial(len(one), [even] * len(one), size=_RESAMPLES) / len(one)
+            if len(one) > 1:
+                # Draws of n seeds have (n - 1) / n of the variance that their mean has, which is
+                # little of it when seeds are few.
+                share = even + (share - even) * (len(one) / (len(one) - 1)) ** 0.5
+            self._drawn.append(((drawn @ one.T) * share).sum(axis=1))
 
     def difference(self, one: int, other: int) -> Difference:
         """Of two models, given by their places.

@@ -13,6 +13,7 @@ from tclgraph.experiments.summaries import gain_of, with_interval
 from tclgraph.experiments.tables import Cell, Table
 
 _MEASURES = ("MR", "Hit@10")
+_PRESETS = ("paper", "default")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +36,15 @@ def table_of_claims(found: Sequence[tuple[Study, dict[str, Results]]]) -> Table 
     ]
     if not told:
         return None
+    logs = list(dict.fromkeys(claim.data for claim in told))
+    told.sort(key=lambda claim: (logs.index(claim.data), _PRESETS.index(claim.preset)))
     return Table(
         name="claims",
         title="What the paper claims, and whether it holds here",
         columns=(
+            "claim",
             "data set",
             "preset",
-            "claim",
             "seeds",
             *(text for one in _MEASURES for text in (f"{one} better by [95 %]", f"in {one}")),
         ),
@@ -67,7 +70,7 @@ def _row(claim: _Claim) -> tuple[Cell, ...]:
             verdict = "holds" if gain.mean > 0 else "does not hold"
         cells += [Cell(with_interval(gain, metric)), Cell(verdict)]
     seeds = f"{len(claim.better.ranks)}, {len(claim.worse.ranks)}"
-    return (Cell(claim.data), Cell(claim.preset), Cell(claim.text), Cell(seeds), *cells)
+    return (Cell(claim.text), Cell(claim.data), Cell(claim.preset), Cell(seeds), *cells)
 
 
 def _claims(study: Study, results: dict[str, Results]) -> Iterator[_Claim]:
@@ -77,8 +80,8 @@ def _claims(study: Study, results: dict[str, Results]) -> Iterator[_Claim]:
         if not baselines:
             return
         best = min(baselines, key=lambda one: statistics.fmean(one.figures("MR")))
-        text = f"better than every baseline, of which {best.entry.name} has the best MR"
-        for preset in ("paper", "default"):
+        text = f"better than {best.entry.name}, the baseline with the best MR"
+        for preset in _PRESETS:
             if (own := results.get(f"TCL, {preset}")) is not None:
                 yield _Claim(data=data, preset=preset, text=text, better=own, worse=best)
     elif study.name.startswith("ablation"):
