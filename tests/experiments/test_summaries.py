@@ -36,7 +36,7 @@ def results(name: str, *ranks: list[float], group: plans.Group = "TCL") -> Resul
             "parts": {"test": len(one)},
             "machine": {"threads": 1},
             "test": {"metrics": metrics(np.array(one)), "targets": 2},
-            "valid": {"MRR": 0.5},
+            "valid": {"MR": 2.5, "MRR": 0.5},
             "best_epoch": 3,
             "seconds": 90.0,
             "trained_per_second": 1_234.5,
@@ -144,8 +144,8 @@ def test_what_is_said_of_a_claim(ranks: list[float], mr: list[str], hits: str) -
     assert row[4:6] == mr
     assert row[7] == hits
     table = findings.table_of_ablation(*found)
-    assert texts(table)[0][-2:] == [mr[0], "140.20"]
-    assert texts(table)[1][-2:] == ["–", "136.13"]
+    assert texts(table)[0][-3:] == [mr[0], "2.50", "140.20"]
+    assert texts(table)[1][-3:] == ["–", "2.50 ± 0.00", "136.13"]
 
 
 def test_the_claim_of_table_two_is_against_the_best_baseline() -> None:

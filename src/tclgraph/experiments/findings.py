@@ -21,6 +21,7 @@ from tclgraph.experiments.summaries import (
     file_name,
     gain_of,
     rules_of,
+    spread,
     titled,
     with_interval,
 )
@@ -160,6 +161,7 @@ def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
                 Cell(str(len(one.outcomes))),
                 *(columns[metric][place] for metric in SHOWN),
                 Cell(_worse_by(one, full)),
+                Cell(spread([outcome["valid"]["MR"] for outcome in one.outcomes], "MR")),
                 Cell(NOTHING if paper is None else f"{paper:.2f}"),
             )
         )
@@ -167,7 +169,14 @@ def table_of_ablation(study: Study, results: dict[str, Results]) -> Table:
     return Table(
         name=file_name(study),
         title=f"Ablation of TCL, preset {preset}, on {titled(study)}",
-        columns=("variant", "seeds", *SHOWN, "MR worse than full by [95 %]", "paper: MR"),
+        columns=(
+            "variant",
+            "seeds",
+            *SHOWN,
+            "MR worse than full by [95 %]",
+            "valid: MR",
+            "paper: MR",
+        ),
         rows=tuple(rows),
         groups=(len(rows) - 1,),
         note=f"{rules_of(found)} {INTERVALS}"
