@@ -155,6 +155,13 @@ REPRODUCED = {
         "wikipedia/tables/overall-wikipedia",
         "wikipedia/tables/overall-wikipedia-cost",
     ],
+    "docs/reproduce.md": [
+        "collegemsg/tables/claims",
+        "collegemsg/tables/ablation-paper-collegemsg",
+        "collegemsg/tables/ablation-default-collegemsg",
+        "collegemsg/tables/depth-collegemsg",
+        "collegemsg/tables/heads-collegemsg",
+    ],
 }
 """Pages, and the tables of results/reproduce that they show."""
 
