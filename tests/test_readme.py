@@ -156,7 +156,7 @@ REPRODUCED = {
         "wikipedia/tables/overall-wikipedia-cost",
     ],
     "docs/reproduce.md": [
-        "collegemsg/tables/claims",
+        "collegemsg/tables/claims-collegemsg",
         "collegemsg/tables/ablation-paper-collegemsg",
         "collegemsg/tables/ablation-default-collegemsg",
         "collegemsg/tables/depth-collegemsg",

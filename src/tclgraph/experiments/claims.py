@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tclgraph.experiments.plans import HISTORY_TERMS, POINT_PROCESS, Results, Study
-from tclgraph.experiments.summaries import gain_of, with_interval
+from tclgraph.experiments.summaries import borders_of, gain_of, with_interval
 from tclgraph.experiments.tables import Cell, Table
 
 _MEASURES = ("MR", "Hit@10")
@@ -18,7 +18,6 @@ _PRESETS = ("paper", "default")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Claim:
-    data: str
     preset: str
     text: str
     better: Results
@@ -26,38 +25,33 @@ class _Claim:
     worse: Results
 
 
-def table_of_claims(found: Sequence[tuple[Study, dict[str, Results]]]) -> Table | None:
-    """A row for each claim that there are results for; None without any."""
-    told = [
-        claim
-        for study, results in found
-        for claim in _claims(study, results)
-        if claim.better.ranks and claim.worse.ranks
-    ]
-    if not told:
-        return None
-    logs = list(dict.fromkeys(claim.data for claim in told))
-    told.sort(key=lambda claim: (logs.index(claim.data), _PRESETS.index(claim.preset)))
+def tables_of_claims(found: Sequence[tuple[Study, dict[str, Results]]]) -> list[Table]:
+    """A table for each log, a row for each claim that there are results for."""
+    by_log: dict[str, list[_Claim]] = {}
+    for study, results in found:
+        by_log.setdefault(study.data.name, []).extend(
+            claim for claim in _claims(study, results) if claim.better.ranks and claim.worse.ranks
+        )
+    return [_table(log, told) for log, told in by_log.items() if told]
+
+
+def _table(log: str, told: list[_Claim]) -> Table:
+    told = sorted(told, key=lambda claim: _PRESETS.index(claim.preset))
     return Table(
-        name="claims",
-        title="What the paper claims, and whether it holds here",
+        name=f"claims-{log}",
+        title=f"What the paper claims, and whether it holds on {log}",
         columns=(
             "claim",
-            "data set",
             "preset",
             "seeds",
-            *(text for one in _MEASURES for text in (f"{one} better by [95 %]", f"in {one}")),
+            *(text for one in _MEASURES for text in (f"{one} better by [95 %]", "holds")),
         ),
         rows=tuple(_row(claim) for claim in told),
-        groups=tuple(
-            at
-            for at in range(1, len(told))
-            if (told[at].data, told[at].preset) != (told[at - 1].data, told[at - 1].preset)
-        ),
-        note="By how much the one that should be better is so on test, and whether 0 is outside "
-        "of the 95 % interval of a paired bootstrap over events and seeds. Seeds: of the one that "
-        "should be better, and of the other; with one seed the interval knows of events only, "
-        "and is too narrow.",
+        groups=borders_of([claim.preset for claim in told]),
+        note="By how much the one that should be better is so on test. It holds, or does not, if 0 "
+        "is outside of the 95 % interval of a paired bootstrap over events and seeds. Seeds: of "
+        "the one that should be better, and of the other; with one seed the interval knows of "
+        "events only, and is too narrow. The best baseline is that with the best MR.",
     )
 
 
@@ -65,41 +59,39 @@ def _row(claim: _Claim) -> tuple[Cell, ...]:
     cells = []
     for metric in _MEASURES:
         gain = gain_of(claim.better, claim.worse, metric)
-        verdict = "cannot be told"
+        verdict = "unclear"
         if gain.is_clear:
-            verdict = "holds" if gain.mean > 0 else "does not hold"
+            verdict = "yes" if gain.mean > 0 else "no"
         cells += [Cell(with_interval(gain, metric)), Cell(verdict)]
     seeds = f"{len(claim.better.ranks)}, {len(claim.worse.ranks)}"
-    return (Cell(claim.text), Cell(claim.data), Cell(claim.preset), Cell(seeds), *cells)
+    return (Cell(claim.text), Cell(claim.preset), Cell(seeds), *cells)
 
 
 def _claims(study: Study, results: dict[str, Results]) -> Iterator[_Claim]:
-    data = study.data.name
     if study.name == "overall":
         baselines = [one for one in results.values() if one.entry.group == "baseline" and one.ranks]
         if not baselines:
             return
         best = min(baselines, key=lambda one: statistics.fmean(one.figures("MR")))
-        text = f"better than {best.entry.name}, the baseline with the best MR"
+        text = f"better than {best.entry.name}, the best baseline"
         for preset in _PRESETS:
             if (own := results.get(f"TCL, {preset}")) is not None:
-                yield _Claim(data=data, preset=preset, text=text, better=own, worse=best)
+                yield _Claim(preset=preset, text=text, better=own, worse=best)
     elif study.name.startswith("ablation"):
         preset = study.name.removeprefix("ablation-")
         for name, one in results.items():
-            text, better = f"whole model better than {name}", results["full"]
+            text, better = f"better than {name}", results["full"]
             if name == POINT_PROCESS:
-                text = "contrast better than the point process"
+                text = "contrast better than point process"
                 if preset == "default":
                     # Which has to do without them, so that they are not what is compared.
                     better = results[HISTORY_TERMS]
-                    text += f", both {HISTORY_TERMS}"
+                    text += ", both without history"
             if name not in ("full", HISTORY_TERMS):
-                yield _Claim(data=data, preset=preset, text=text, better=better, worse=one)
+                yield _Claim(preset=preset, text=text, better=better, worse=one)
     elif study.name in ("depth", "heads"):
         first, *_, last = results
         yield _Claim(
-            data=data,
             preset="paper",
             text=f"{last} better than {first}",
             better=results[last],

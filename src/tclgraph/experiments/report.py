@@ -156,6 +156,8 @@ th, td {
   padding: 0.26rem 0.8rem; text-align: right; white-space: nowrap;
   font-weight: 400; font-variant-numeric: tabular-nums;
 }
+/* Names and headings take a second line before a table is wider than the page; figures do not. */
+th { white-space: normal; }
 th:first-child { padding-left: 0.4rem; background: #fff; text-align: left; }
 thead th {
   border: solid var(--ink); border-width: 1.5px 0 1px; font-weight: 600; vertical-align: bottom;

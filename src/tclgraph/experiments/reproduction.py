@@ -19,7 +19,7 @@ from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.catalog import CATALOG, find
 from tclgraph.events.split import Split
 from tclgraph.experiments import findings, plans, summaries
-from tclgraph.experiments.claims import table_of_claims
+from tclgraph.experiments.claims import tables_of_claims
 from tclgraph.experiments.data import Data
 from tclgraph.experiments.jobs import Job
 from tclgraph.experiments.paper import DATA_SETS
@@ -102,8 +102,8 @@ def write_everything(
     """Tables, figures and the report of what is there; `remarks` say what is not, and why."""
     found = [(study, study.results(folder)) for study in asked.studies]
     pages = [_data_sets(asked)]
-    if (told := table_of_claims(found)) is not None:
-        pages.insert(0, Section(heading="Claims of the paper", tables=(told,)))
+    if told := tables_of_claims(found):
+        pages.insert(0, Section(heading="Claims of the paper", tables=tuple(told)))
     machines: dict[str, None] = {}
     for study, results in found:
         for one in results.values():
