@@ -157,10 +157,13 @@ REPRODUCED = {
     ],
     "docs/reproduce.md": [
         "collegemsg/tables/claims-collegemsg",
+        "wikipedia/tables/claims-wikipedia",
         "collegemsg/tables/ablation-paper-collegemsg",
         "collegemsg/tables/ablation-default-collegemsg",
         "collegemsg/tables/depth-collegemsg",
         "collegemsg/tables/heads-collegemsg",
+        "wikipedia/tables/ablation-paper-wikipedia",
+        "wikipedia/tables/ablation-default-wikipedia",
     ],
 }
 """Pages, and the tables of results/reproduce that they show."""
