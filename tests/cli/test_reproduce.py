@@ -33,6 +33,7 @@ def test_everything_on_a_tiny_log(cli: Cli, log: Path, tmp_path: Path) -> None:
     names = {Path(table).stem for table in found["tables"]}
     assert names == {
         "datasets",
+        "claims-tiny",
         "overall-tiny",
         "overall-tiny-cost",
         "overall-tiny-meetings",
