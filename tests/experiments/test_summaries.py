@@ -127,8 +127,8 @@ def test_comparisons_say_which_is_better() -> None:
 @pytest.mark.parametrize(
     ("ranks", "mr", "hits"),
     [
-        ([15.0] * 4, ["+10.00 [+10.00, +10.00]", "yes"], "yes"),
-        ([2.0] * 4, ["−3.00 [−3.00, −3.00]", "no"], "unclear"),
+        ([15.0] * 4, ["+10.00 [+10.00, +10.00]", "yes, of 1 seed"], "yes, of 1 seed"),
+        ([2.0] * 4, ["−3.00 [−3.00, −3.00]", "no, of 1 seed"], "unclear"),
         ([1.0, 9.0, 1.0, 9.0], ["+0.00 [−4.00, +4.00]", "unclear"], "unclear"),
     ],
 )
@@ -149,9 +149,9 @@ def test_what_is_said_of_a_claim(ranks: list[float], mr: list[str], hits: str) -
 def test_the_claim_of_table_two_is_against_the_best_baseline() -> None:
     rows = [
         results("popularity", [1.0] * 4, group="floor"),
-        results("tgn", [4.0] * 4, group="baseline"),
+        results("tgn", [4.0] * 4, [4.0] * 4, group="baseline"),
         results("jodie", [6.0] * 4, group="baseline"),
-        results("TCL, paper", [3.0] * 4),
+        results("TCL, paper", [3.0] * 4, [3.0] * 4),
     ]
     (told,) = tables_of_claims([study("overall", *rows)])
     (row,) = texts(told)

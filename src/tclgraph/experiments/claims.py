@@ -44,7 +44,7 @@ def _table(log: str, told: list[_Claim]) -> Table:
             "claim",
             "preset",
             "seeds",
-            *(text for one in _MEASURES for text in (f"{one} better by [95 %]", "holds")),
+            *(text for one in _MEASURES for text in (f"{one} better by [95 %]", f"in {one}")),
         ),
         rows=tuple(_row(claim) for claim in told),
         groups=borders_of([claim.preset for claim in told]),
@@ -57,14 +57,17 @@ def _table(log: str, told: list[_Claim]) -> Table:
 
 def _row(claim: _Claim) -> tuple[Cell, ...]:
     cells = []
+    num_seeds = (len(claim.better.ranks), len(claim.worse.ranks))
     for metric in _MEASURES:
         gain = gain_of(claim.better, claim.worse, metric)
         verdict = "unclear"
         if gain.is_clear:
             verdict = "yes" if gain.mean > 0 else "no"
+            if min(num_seeds) == 1:
+                verdict += ", of 1 seed"
         cells += [Cell(with_interval(gain, metric)), Cell(verdict)]
-    seeds = f"{len(claim.better.ranks)}, {len(claim.worse.ranks)}"
-    return (Cell(claim.text), Cell(claim.preset), Cell(seeds), *cells)
+    seeds = Cell(", ".join(map(str, num_seeds)))
+    return (Cell(claim.text), Cell(claim.preset), seeds, *cells)
 
 
 def _claims(study: Study, results: dict[str, Results]) -> Iterator[_Claim]:
