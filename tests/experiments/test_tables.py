@@ -181,7 +181,7 @@ def test_html_has_a_body_for_every_group() -> None:
 def test_html_says_what_the_table_is() -> None:
     html = to_html(TABLE)
     assert "<caption>Test part of <code>lastfm_head</code></caption>" in html
-    assert '<th scope="col">Hit@10 %</th>' in html
+    assert '<th scope="col">Hit@10&nbsp;%</th>' in html
     assert html.endswith(
         '<p class="note">Made by <code>tclgraph reproduce --seeds 5</code>; 95 % &amp; more.</p>'
     )

@@ -128,7 +128,9 @@ def to_html(table: Table) -> str:
         figures = "".join(map(html_cell, row[1:]))
         return f'<tr><th scope="row">{escape(row[0].text)}</th>{figures}</tr>\n'
 
-    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    # A heading may take two lines, but not between a number and its unit.
+    columns = (escape(column).replace(" %", "&nbsp;%") for column in table.columns)
+    head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     body = "".join(
         f"<tbody>\n{''.join(map(html_row, group))}</tbody>\n" for group in _groups(table)
     )
