@@ -51,7 +51,7 @@ def reproduce(
     log_options: options.LogOptions,
 ) -> None:
     """Make the paper's tables and figures, and a report of all; what is done is not done again."""
-    from tclgraph.cli.terminal import print_json
+    from tclgraph.cli.terminal import print_json, progress
     from tclgraph.experiments.reproduction import plan, write_everything
     from tclgraph.experiments.suite import Suite
 
@@ -67,7 +67,8 @@ def reproduce(
         is_interrupted = True
     remarks = _remarks(suite)
     command = shlex.join(["tclgraph", *sys.argv[1:]])
-    tables = write_everything(asked, out, command=command, remarks=remarks)
+    with progress("writing the report") as show:
+        tables = write_everything(asked, out, command=command, remarks=remarks, show=show)
     if as_json:
         print_json(
             {

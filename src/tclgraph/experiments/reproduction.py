@@ -9,7 +9,7 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,18 +97,28 @@ def known_logs() -> list[Data]:
 
 
 def write_everything(
-    asked: Reproduction, folder: Path, *, command: str, remarks: Sequence[str]
+    asked: Reproduction,
+    folder: Path,
+    *,
+    command: str,
+    remarks: Sequence[str],
+    show: Callable[[int, int], None],
 ) -> list[Table]:
-    """Tables, figures and the report of what is there; `remarks` say what is not, and why."""
+    """Tables, figures and the report of what is there; `remarks` say what is not, and why.
+
+    `show` is told how many of the report's pages are made, and of how many.
+    """
     found = [(study, study.results(folder)) for study in asked.studies]
     pages = [_data_sets(asked)]
-    if told := tables_of_claims(found):
-        pages.insert(0, Section(heading="Claims of the paper", tables=tuple(told)))
     machines: dict[str, None] = {}
-    for study, results in found:
+    for place, (study, results) in enumerate(found):
+        show(place, len(found) + 1)
         for one in results.values():
             machines.update({_machine(outcome["machine"]): None for outcome in one.outcomes})
         pages.append(_section(study, results, folder / "figures"))
+    show(len(found), len(found) + 1)
+    if told := tables_of_claims(found):
+        pages.insert(0, Section(heading="Claims of the paper", tables=tuple(told)))
     tables = [table for page in pages for table in page.tables]
     for table in tables:
         write_table(table, folder / "tables")
