@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tclgraph.experiments.plans import HISTORY_TERMS, POINT_PROCESS, Results, Study
-from tclgraph.experiments.summaries import borders_of, gain_of, with_interval
+from tclgraph.experiments.summaries import INTERVALS, borders_of, gain_of, with_interval
 from tclgraph.experiments.tables import Cell, Table
 
 _MEASURES = ("MR", "Hit@10")
@@ -49,9 +49,8 @@ def _table(log: str, told: list[_Claim]) -> Table:
         rows=tuple(_row(claim) for claim in told),
         groups=borders_of([claim.preset for claim in told]),
         note="By how much the one that should be better is so on test. It holds, or does not, if 0 "
-        "is outside of the 95 % interval of a paired bootstrap over events and seeds. Seeds: of "
-        "the one that should be better, and of the other; with one seed the interval knows of "
-        "events only, and is too narrow. The best baseline is that with the best MR.",
+        "is outside of the interval. Seeds: of the one that should be better, and of the other. "
+        f"The best baseline is that with the best MR. {INTERVALS}",
     )
 
 

@@ -132,10 +132,9 @@ def table_of_comparisons(study: Study, results: dict[str, Results]) -> list[Tabl
                 columns=("row against column", *(str(number + 1) for number in range(len(known)))),
                 rows=tuple(rows),
                 groups=borders_of([one.entry.group for one in known]),
-                note="+ the row is better, − it is worse, · they cannot be told apart: whether 0 "
-                "is outside of the 95 % interval of a paired bootstrap over events and seeds. "
-                "Pointed at, a mark tells the row's less the column's, with that interval; the "
-                "CSV has these in place of marks.",
+                note="+ the row is better, − it is worse, · they cannot be told apart, as 0 is in "
+                "the interval of their difference. Pointed at, a mark tells the row's less the "
+                f"column's, with that interval; the CSV has these in place of marks. {INTERVALS}",
             )
         )
     return tables

@@ -129,7 +129,7 @@ code {
   font: 0.88em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
 }
 nav { margin: 1.75rem 0 0; padding: 0.9rem 0; border: solid var(--line); border-width: 1px 0; }
-nav ol { margin: 0; padding-left: 1.5rem; columns: 2 18rem; font-size: 0.95rem; }
+nav ol { margin: 0; padding-left: 1.5rem; columns: 2 18rem; column-gap: 3rem; font-size: 0.95rem; }
 nav li { break-inside: avoid; padding: 0.1rem 0; }
 nav a { text-decoration: none; }
 nav a:hover { text-decoration: underline; }

@@ -18,7 +18,10 @@ from tclgraph.experiments.tables import Cell, Table, emphasize
 
 SHOWN = ("MR", "MRR", "Hit@10")
 NOTHING = "–"
-INTERVALS = "Intervals: paired bootstrap over test events and seeds."
+INTERVALS = (
+    "Intervals: 95 % of a paired bootstrap over test events and seeds; of a model with one seed "
+    "they know of events only, and are too narrow."
+)
 _WHY = {
     "collegemsg": "The raw file is cut 60/20/20 by rows; then rows of valid and test are left out "
     "whose sender never sends, or whose receiver never receives, in train. That gives every "
