@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -111,15 +110,19 @@ from pathlib import Path
 from tclgraph.experiments.data import Data
 from tclgraph.experiments.jobs import Job, digest_of
 from tclgraph.experiments.suite import Suite
-from tests.experiments.test_suite import job
+from tests.experiments.test_suite import LONG, job
 
 if __name__ == "__main__":
     data, out = Data(log=sys.argv[1]), Path(sys.argv[2])
-    jobs = [job(data, epochs=8, seed=seed) for seed in range(4)] + [job(data, "popularity")]
-    suite = Suite(jobs, out, workers=2)
-    print("begun", flush=True)
-    suite.run(tell=lambda line: None, show=lambda standing: None)
+    jobs = [job(data, **LONG, seed=seed) for seed in range(4)] + [job(data, "popularity")]
+
+    def show(standing):
+        if any("epoch" in one for one in standing.running):
+            print("training", flush=True)
+
+    Suite(jobs, out, workers=2).run(tell=lambda line: None, show=show)
 """
+LONG = {"epochs": 60, "patience": 60}
 
 
 def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_path: Path) -> None:
@@ -139,23 +142,27 @@ def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_
 
     def finish(out: Path) -> None:
         with start(out) as process:
-            assert process.wait(timeout=300) == 0
+            process.communicate(timeout=300)
+            assert process.returncode == 0
 
     finish(tmp_path / "whole")
     chance = random.Random(3)
+    num_hit = 0
     for _ in range(10):
         with start(tmp_path / "killed") as process:
             assert process.stdout is not None
             process.stdout.readline()
-            time.sleep(chance.uniform(0.0, 6.0))
-            process.send_signal(signal.SIGKILL)
-        time.sleep(1.5)  # what it had begun sees that it is gone, and ends
+            time.sleep(chance.uniform(0.0, 1.0))
+            num_hit += process.poll() is None
+            process.kill()
+        time.sleep(0.5)  # what it had begun sees that it is gone, and ends
+    assert num_hit >= 5  # the others came too late, on a quick machine
     finish(tmp_path / "killed")
 
     split = data.open()
     entries = (
         Entry(name="popularity", group="floor", kinds=(("popularity", {}),)),
-        Entry(name="small", group="TCL", kinds=(("tcl", {**SMALL, "epochs": 8}),)),
+        Entry(name="small", group="TCL", kinds=(("tcl", {**SMALL, **LONG}),)),
     )
     made = Study(name="overall", data=data, split=split, events=digest_of(split), entries=entries)
 

@@ -5,6 +5,7 @@ that is interrupted keeps its checkpoint and goes on from there the next time. S
 be killed, the others see it and end.
 """
 
+import multiprocessing
 import os
 import signal
 import statistics
@@ -14,9 +15,10 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing import connection, get_context
+from multiprocessing import connection
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,8 @@ from tclgraph.training.progress import Moment
 _SECONDS_BETWEEN_MESSAGES = 0.5
 # For a checkpoint to be written; who takes longer is killed, and loses what came after the last.
 _SECONDS_TO_STOP = 60.0
+# What takes longer to import than a small job takes. Torch's optimizers import the last.
+_IMPORTED_ONCE = ["tclgraph.experiments.jobs", "tclgraph.models.tcl.model", "torch._dynamo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +54,7 @@ class Standing:
 
 @dataclass(slots=True, kw_only=True)
 class _Running:
-    process: SpawnProcess
+    process: BaseProcess
     messages: Connection
     job: Job
     started: float
@@ -113,10 +117,10 @@ class Suite:
             self._stop()
 
     def _start(self, job: Job) -> _Running:
-        context = get_context("spawn")
+        context = _context()
         receiver, sender = context.Pipe(duplex=False)
         process = context.Process(
-            target=_work, args=(job, self.folder, self._threads, sender, os.getpid()), daemon=True
+            target=_work, args=(job, self.folder, self._threads, sender), daemon=True
         )
         process.start()
         sender.close()  # the other process has it, and this one is to see when it is gone
@@ -202,7 +206,19 @@ class Suite:
         return left / self._workers
 
 
-def _work(job: Job, folder: Path, threads: int, messages: Connection, parent: int) -> None:
+def _context() -> ForkServerContext | SpawnContext:
+    """On Linux jobs are forked from a process that has imported it all and done nothing else.
+
+    On macOS the system's own libraries cannot be relied on after a fork.
+    """
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_IMPORTED_ONCE)
+    return context
+
+
+def _work(job: Job, folder: Path, threads: int, messages: Connection) -> None:
     """In a process of its own."""
     # Not of the terminal's group: an interrupt reaches the suite, which passes it on once, also
     # where it was told to ignore interrupts, as what runs in the background is.
@@ -213,7 +229,7 @@ def _work(job: Job, folder: Path, threads: int, messages: Connection, parent: in
     with log.open("w") as file:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_suite, daemon=True).start()
     last_sent = 0.0
 
     def watch(moment: Moment) -> None:
@@ -234,8 +250,9 @@ def _work(job: Job, folder: Path, threads: int, messages: Connection, parent: in
     log.unlink(missing_ok=True)
 
 
-def _end_with(parent: int) -> None:
+def _end_with_suite() -> None:
     """Once the suite's process is gone nobody would see what this one does."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
+    suite = multiprocessing.parent_process()
+    assert suite is not None
+    suite.join()
     os._exit(1)
