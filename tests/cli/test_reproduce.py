@@ -8,6 +8,7 @@ import pytest
 
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
+from tests.pages import WITHOUT, a_browser, check_report, opened
 from tests.streams import Cli
 
 
@@ -60,10 +61,13 @@ def test_everything_on_a_tiny_log(cli: Cli, log: Path, tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     for word in ("Overall comparison on tiny", "Ablation of preset default", "thread(s) a job"):
         assert word in page
+    if not WITHOUT:
+        with a_browser() as browser, opened(browser, tmp_path / "report.html") as shown:
+            check_report(shown, tmp_path)
 
     # Sub-commands take what is there: nothing is computed again.
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").rglob("*.json")}
-    for what in (["datasets"], ["overall"], ["ablation"], ["depth", "heads"]):
+    for what in (["datasets", "overall"], ["ablation"], ["depth", "heads"]):
         code, _, err = cli("reproduce", *what, *words)
         assert code == 0, err
     page = (tmp_path / "report.html").read_text()
@@ -72,6 +76,15 @@ def test_everything_on_a_tiny_log(cli: Cli, log: Path, tmp_path: Path) -> None:
     assert "Overall comparison" not in page
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").rglob("*.json")}
     assert after == before
+
+
+def test_data_sets_of_the_paper_with_and_without_its_filter(cli: Cli, tmp_path: Path) -> None:
+    code, _, err = cli("reproduce", "datasets", "--data", "collegemsg", TCLGRAPH_DATA="")
+    assert code == 0, err
+    used, whole = rows(tmp_path / "runs" / "reproduce" / "tables" / "datasets.csv")
+    assert used["interactions"] == "48,771 (48,771)"
+    assert whole["interactions"] == "59,835 (48,771)"
+    assert (used["split"], whole["split"]) == ("60/20/20 of rows, seen only", "60/20/20 of rows")
 
 
 @pytest.mark.usefixtures("log")

@@ -1,29 +1,19 @@
 """The page as a reader meets it: opened in a browser, on a wide screen, a narrow one and paper."""
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tclgraph.experiments.plots import Curve, Series, draw_curves, draw_sweep
 from tclgraph.experiments.report import Figure, Section, write_report
 from tclgraph.experiments.tables import Cell, Table
+from tests.pages import NARROW, WIDE, a_browser, check_report, opened
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-WIDE, NARROW = 1280, 390
+ROOT = Path(__file__).parents[2]
 A4_BETWEEN_MARGINS = 673  # 178 mm in the pixels of a style sheet
 VOID = {"meta", "link", "img", "br"}
 
@@ -76,35 +66,21 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if os.environ.get("TCLGRAPH_WITHOUT_BROWSER"):
-        pytest.skip("TCLGRAPH_WITHOUT_BROWSER is set")
-    found = [*filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))]
-    if not found:
-        pytest.fail(
-            "no browser was found: install chromium (on Debian: apt-get install chromium), "
-            "or set TCLGRAPH_WITHOUT_BROWSER=1 to leave these tests out"
-        )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=FLAGS)
-        yield browser
-        browser.close()
+    with a_browser() as found:
+        yield found
 
 
 @pytest.fixture
 def page(browser: Browser, report: Path) -> Iterator[Page]:
-    """The report on a wide screen, which must ask for nothing and complain of nothing."""
-    page = browser.new_page(viewport={"width": WIDE, "height": 900})
-    requests: list[str] = []
-    complaints: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(report.as_uri())
-    yield page
-    page.close()
-    asked = [url for url in requests if not url.startswith("data:")]
-    assert asked == [report.as_uri()]
-    assert complaints == []
+    with opened(browser, report) as page:
+        yield page
+
+
+@pytest.mark.parametrize("log", ["collegemsg", "wikipedia"])
+def test_reports_under_results_show_all_that_is_there(browser: Browser, log: str) -> None:
+    folder = ROOT / "results" / "reproduce" / log
+    with opened(browser, folder / "report.html") as page:
+        check_report(page, folder)
 
 
 class Balance(HTMLParser):

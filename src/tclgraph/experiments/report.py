@@ -143,7 +143,8 @@ section { padding-top: 2.75rem; }
 }
 .wide:focus-visible { outline: 2px solid var(--link); outline-offset: 3px; }
 section > .wide, figure { margin: 1.6rem 0 2.2rem; }
-table { border-collapse: collapse; font-size: 0.875rem; line-height: 1.35; }
+/* Not collapsed: a border that cells share stays behind when a sticky one moves. */
+table { border-collapse: separate; border-spacing: 0; font-size: 0.875rem; line-height: 1.35; }
 caption, .note, figcaption { color: var(--quiet); font-size: 0.875rem; line-height: 1.5; }
 /* These stay in sight while a table wider than the screen is moved. */
 caption, .note, th:first-child { position: sticky; left: 0; }
@@ -162,8 +163,8 @@ th:first-child { padding-left: 0.4rem; background: #fff; text-align: left; }
 thead th {
   border: solid var(--ink); border-width: 1.5px 0 1px; font-weight: 600; vertical-align: bottom;
 }
-tbody { border-bottom: 1px solid var(--line); }
-tbody:last-child { border-bottom: 1.5px solid var(--ink); }
+tbody tr:last-child > * { border-bottom: 1px solid var(--line); }
+tbody:last-child tr:last-child > * { border-bottom: 1.5px solid var(--ink); }
 td u, th u { text-underline-offset: 0.2em; text-decoration-thickness: 1px; }
 img { display: block; width: 100%; min-width: 36rem; height: auto; }
 figcaption { margin-top: 0.6rem; }

@@ -10,8 +10,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tclgraph import __version__
 from tclgraph.environment import environment
@@ -114,7 +116,7 @@ def write_everything(
     for place, (study, results) in enumerate(found):
         show(place, len(found) + 1)
         for one in results.values():
-            machines.update({_machine(outcome["machine"]): None for outcome in one.outcomes})
+            machines.update({_made_by(outcome): None for outcome in one.outcomes})
         pages.append(_section(study, results, folder / "figures"))
     show(len(found), len(found) + 1)
     if told := tables_of_claims(found):
@@ -122,12 +124,13 @@ def write_everything(
     tables = [table for page in pages for table in page.tables]
     for table in tables:
         write_table(table, folder / "tables")
+    here = {"version": __version__, "machine": environment()}
     about = Section(
         heading="How this was made",
         paragraphs=(
-            f"By tclgraph {__version__}: `{command}`",
+            f"Last written by tclgraph {__version__}: `{command}`",
             *_PROTOCOL,
-            "Machine: " + ("; ".join(machines) or _machine(environment())) + ".",
+            "Computed with " + ("; ".join(machines) or _made_by(here)) + ".",
         ),
     )
     missing = Section(heading="What is missing", paragraphs=tuple(remarks) or ("Nothing.",))
@@ -141,7 +144,15 @@ def write_everything(
 
 
 def _data_sets(asked: Reproduction) -> Section:
-    return Section(heading="Data sets", tables=(summaries.table_of_data_sets(asked.opened),))
+    """Those of the paper also with its filter where it is not used, and without where it is."""
+    shown = []
+    for data, split in asked.opened:
+        shown.append((data, split))
+        if data.log in DATA_SETS:
+            other = replace(data, seen_only=not data.seen_only)
+            with suppress(InputError):  # where a part would have no events
+                shown.append((other, other.open()))
+    return Section(heading="Data sets", tables=(summaries.table_of_data_sets(shown),))
 
 
 def _section(study: Study, results: dict[str, Results], folder: Path) -> Section:
@@ -206,7 +217,11 @@ def _sweep(study: Study, results: dict[str, Results], path: Path, word: str) -> 
     return (Figure(path=path, caption=f"Test figures by {word}; bars are ± one deviation."),)
 
 
-def _machine(found: Mapping[str, object]) -> str:
+def _made_by(outcome: Mapping[str, Any]) -> str:
+    found = outcome["machine"]
     versions = ", ".join(f"{name} {found[name]}" for name in ("python", "torch", "numba", "numpy"))
     threads = f", {found['threads']} thread(s) a job" if "threads" in found else ""
-    return f"{found['processor']}, {found['cores']} cores{threads}, {found['system']}, {versions}"
+    return (
+        f"tclgraph {outcome['version']} on {found['processor']}, {found['cores']} cores{threads}, "
+        f"{found['system']}, {versions}"
+    )

@@ -29,8 +29,8 @@ _WHY = {
     "not what the paper's text says. Where the file has times to the minute only, days differ in "
     "the last digit.",
     "wikipedia": "The paper's figures could not be derived from the public file, neither by the "
-    "filter that explains CollegeMsg nor by cutting it in time or by degree. All of the public "
-    "file is used here.",
+    "filter that explains CollegeMsg (seen only) nor by cutting it in time or by degree. All of "
+    "the public file is used here.",
     "lastfm": "The public file has 980 sources; the paper prints 1,000.",
     "reddit": "The paper prints 3,882 days where its text says one month, as the public file has "
     "it, and a repetition density that this file does not have.",
@@ -78,7 +78,7 @@ def with_interval(found: Difference, metric: str) -> str:
 
 
 def table_of_data_sets(opened: Sequence[tuple[Data, Split]]) -> Table:
-    """Table 1: measured, and what the paper prints in brackets."""
+    """Table 1: measured, and what the paper prints in brackets; first the split that is used."""
     names = {
         "sources": "sources",
         "targets": "targets",
@@ -102,13 +102,16 @@ def table_of_data_sets(opened: Sequence[tuple[Data, Split]]) -> Table:
             for key, text in measured.items()
         ]
         rows.append((Cell(data.name), *(Cell(one) for one in cells), Cell(str(split))))
-    why = " ".join(f"{data.name}: {_WHY[data.name]}" for data, _ in opened if data.name in _WHY)
+    known = dict.fromkeys(data.name for data, _ in opened if data.name in _WHY)
+    why = [f"{name}: {_WHY[name]}" for name in known]
     return Table(
         name="datasets",
         title="Data sets, measured (as printed in the paper)",
         columns=("data set", *names.values(), "split"),
         rows=tuple(rows),
-        note=why,
+        note=" ".join(["Of a set with two rows the first is the one that is used.", *why])
+        if known
+        else "",
     )
 
 
