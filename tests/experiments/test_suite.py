@@ -89,19 +89,25 @@ def test_a_budget_ends_it_in_time(data: Data, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_keeps_what_was_done(data: Data, tmp_path: Path) -> None:
-    jobs = [job(data, epochs=100_000)]
-    suite = Suite(jobs, tmp_path / "out", workers=1)
+    long = job(data, epochs=100_000)
+    suite = Suite([job(data, "popularity"), long], tmp_path / "out", workers=1)
+    told_left = None
 
     def interrupt(standing: Standing) -> None:
-        told = re.search(r"epoch (\d+)/", standing.running[0])
+        nonlocal told_left
+        told = re.search(r"epoch (\d+)/", standing.running[0]) if standing.running else None
         if told and int(told[1]) > 2:
+            told_left = standing.seconds_left
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         suite.run(tell=lambda line: None, show=interrupt)
-    assert suite.missing == jobs
-    reached = tmp_path / "out" / "runs" / jobs[0].key / "metrics.jsonl"
+    assert suite.missing == [long]
+    reached = tmp_path / "out" / "runs" / long.key / "metrics.jsonl"
     assert len(reached.read_text().splitlines()) > 2  # the floor, and epochs that are not lost
+    # By what it has done so far: the floor before it took no time, and tells nothing.
+    assert told_left is not None
+    assert told_left > 100
 
 
 SCRIPT = """

@@ -59,16 +59,18 @@ class _Running:
     job: Job
     started: float
     told: str = "starting"
+    seconds_left: float | None = None
+    """By its own account."""
     error: str | None = None
 
     def listen(self) -> None:
         try:
             while self.messages.poll():
-                kind, words = self.messages.recv()
+                kind, *rest = self.messages.recv()
                 if kind == "failed":
-                    self.error = words
+                    (self.error,) = rest
                 else:
-                    self.told = words
+                    self.told, self.seconds_left = rest
         except (EOFError, ConnectionResetError):
             pass
 
@@ -170,8 +172,9 @@ class Suite:
 
     def _count(self, job: Job, outcome: dict[str, Any]) -> None:
         self._done += 1
-        seconds = outcome["seconds"] + outcome["test"]["seconds"]
-        self._seconds.setdefault((job.data.name, job.name), []).append(seconds)
+        if "curve" in outcome:  # floors take no time, and tell nothing of what learns
+            seconds = outcome["seconds"] + outcome["test"]["seconds"]
+            self._seconds.setdefault((job.data.name, job.name), []).append(seconds)
 
     def _standing(self) -> Standing:
         return Standing(
@@ -184,10 +187,14 @@ class Suite:
 
     def _seconds_left(self) -> float | None:
         """By jobs of the same name, of the same log, or of any, in this order of preference."""
-        known = self._seconds
-        if not known:
+        now = time.monotonic()
+        means = {one: statistics.fmean(seconds) for one, seconds in self._seconds.items()}
+        for one in self._running:
+            if one.seconds_left is not None:
+                whole = now - one.started + one.seconds_left
+                means.setdefault((one.job.data.name, one.job.name), whole)
+        if not means:
             return None
-        means = {one: statistics.fmean(seconds) for one, seconds in known.items()}
         by_log: dict[str, list[float]] = {}
         for (log, _), mean in means.items():
             by_log.setdefault(log, []).append(mean)
@@ -199,11 +206,14 @@ class Suite:
                 (job.data.name, job.name), statistics.fmean(of_log) if of_log else everything
             )
 
-        left = sum(expected(job) for job in self._waiting)
-        now = time.monotonic()
-        for one in self._running:
-            left += max(expected(one.job) - (now - one.started), 0.0)
-        return left / self._workers
+        running = [
+            max(expected(one.job) - (now - one.started), 0.0)
+            if one.seconds_left is None
+            else one.seconds_left
+            for one in self._running
+        ]
+        waiting = sum(expected(job) for job in self._waiting)
+        return max(*running, (sum(running) + waiting) / self._workers, 0.0)
 
 
 def _context() -> ForkServerContext | SpawnContext:
@@ -230,13 +240,19 @@ def _work(job: Job, folder: Path, threads: int, messages: Connection) -> None:
         os.dup2(file.fileno(), sys.stdout.fileno())
         os.dup2(file.fileno(), sys.stderr.fileno())
     threading.Thread(target=_end_with_suite, daemon=True).start()
+    first: tuple[float, float] | None = None
     last_sent = 0.0
 
     def watch(moment: Moment) -> None:
-        nonlocal last_sent
-        if time.monotonic() - last_sent > _SECONDS_BETWEEN_MESSAGES:
-            last_sent = time.monotonic()
-            messages.send(("at", str(moment)))
+        nonlocal first, last_sent
+        now, left = time.monotonic(), None
+        if first is None:
+            first = now, moment.share
+        elif moment.share > first[1]:
+            left = (1 - moment.share) * (now - first[0]) / (moment.share - first[1])
+        if now - last_sent > _SECONDS_BETWEEN_MESSAGES:
+            last_sent = now
+            messages.send(("at", str(moment), left))
 
     try:
         run_job(job, folder, threads=threads, watch=watch)

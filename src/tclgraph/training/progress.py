@@ -31,6 +31,11 @@ class Moment:
     def is_epoch_end(self) -> bool:
         return self.batch == 0
 
+    @property
+    def share(self) -> float:
+        """How much of all epochs is over."""
+        return (self.epoch + self.batch / self.num_batches) / self.epochs
+
     def __str__(self) -> str:
         words = [f"epoch {self.epoch + (not self.is_epoch_end)}/{self.epochs}"]
         if self.loss is not None:
@@ -64,8 +69,8 @@ def watching(*, always: bool) -> Iterator[Watch | None]:
             bar.update(
                 task,
                 description=str(moment),
-                completed=moment.epoch * moment.num_batches + moment.batch,
-                total=moment.epochs * moment.num_batches,
+                completed=moment.share,
+                total=1.0,
             )
 
         yield show
