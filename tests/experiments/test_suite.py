@@ -110,6 +110,21 @@ def test_an_interrupt_keeps_what_was_done(data: Data, tmp_path: Path) -> None:
     assert told_left > 100
 
 
+def test_an_interrupt_while_a_job_starts_loses_none(
+    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = [job(data), job(data, "popularity")]
+    suite = Suite(jobs, tmp_path / "out", workers=1)
+
+    def interrupted(_: Job) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(suite, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(suite)
+    assert suite.missing == jobs
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

@@ -108,7 +108,9 @@ class Suite:
                 if deadline is not None and time.monotonic() >= deadline:
                     break
                 while self._waiting and len(self._running) < self._workers:
-                    self._running.append(self._start(self._waiting.pop(0)))
+                    # Waiting until it runs: an interrupt may come while it starts.
+                    self._running.append(self._start(self._waiting[0]))
+                    self._waiting.pop(0)
                 sources = [one.process.sentinel for one in self._running]
                 connection.wait(
                     [*sources, *(one.messages for one in self._running)], _SECONDS_BETWEEN_MESSAGES
