@@ -50,8 +50,8 @@ def ranking_rate(preset: str) -> dict[str, float]:
     split = collegemsg()
     model = TCL(preset)
     model.prepare(split)
-    evaluate(model, split, part="valid", beside_floors=False)  # compiles
-    found = measured(lambda: evaluate(model, split, beside_floors=False))
+    evaluate(model, split, part="valid", with_heuristics=False)  # compiles
+    found = measured(lambda: evaluate(model, split, with_heuristics=False))
     return {"events_per_second": round(split.sizes["test"] / found["seconds"]), **found}
 
 

@@ -1,4 +1,4 @@
-"""Ranking by blocks beside ranking one event at a time, for every floor, over 1,000 targets.
+"""Ranking by blocks beside ranking one event at a time, for every heuristic, over 1,000 targets.
 
 Both are the whole protocol: score all targets, rank the true one, reveal the event. And the time
 that `tclgraph --help` takes, beside a Python that does nothing.
@@ -11,14 +11,14 @@ import time
 import numpy as np
 
 from benchmarks.measuring import write_result
-from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.evaluation.ranking import rank
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.models.interface import Model
 
-STREAM = SyntheticConfig(events=100_000, sources=2_000, targets=1_000, graph="one-mode")
+STREAM = SyntheticConfig(events=100_000, sources=2_000, targets=1_000, kind="one-mode")
 NUM_SINGLE = 1_000
 
 
@@ -51,10 +51,10 @@ def seconds_to_run(*command: str) -> float:
 def main() -> None:
     split = synthesize(STREAM).split(0.7, 0.15)
     found = {}
-    for floor in floors_for("one-mode"):
-        model = floor().fit(split)
+    for heuristic in heuristics_for("one-mode"):
+        model = heuristic().fit(split)
         block, single = block_rate(model, split), single_rate(model, split)
-        found[floor.name] = {
+        found[heuristic.name] = {
             "events_per_second": round(block),
             "one_at_a_time": round(single),
             "times_faster": round(block / single, 1),
@@ -64,7 +64,7 @@ def main() -> None:
         {
             "test_events": split.sizes["test"],
             "targets": len(np.unique(split.events.target)),
-            "floors": found,
+            "heuristics": found,
             "help_seconds": seconds_to_run("-m", "tclgraph.cli.main", "--help"),
             "bare_python_seconds": seconds_to_run("-c", "pass"),
         },

@@ -30,7 +30,7 @@ NUM_DENSE_WINDOWS = 3
 
 
 def collegemsg() -> Split:
-    return load("collegemsg", graph="bipartite").split(0.6, 0.2, seen_only=True)
+    return load("collegemsg", kind="bipartite").split(0.6, 0.2, seen_only=True)
 
 
 def synthetic(shape: str, events: int) -> Split:
@@ -116,8 +116,8 @@ def ranking_time() -> dict[str, float]:
     split = collegemsg()
     model = TCL("paper")
     model.prepare(split)
-    evaluate(model, split, part="valid", beside_floors=False)  # compiles
-    found = measured(lambda: evaluate(model, split, beside_floors=False))
+    evaluate(model, split, part="valid", with_heuristics=False)  # compiles
+    found = measured(lambda: evaluate(model, split, with_heuristics=False))
     return {"test_events": split.sizes["test"], **found}
 
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from tclgraph.events.catalog import CATALOG, find, load
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 
-GRAPHS: tuple[Graph, ...] = ("bipartite", "one-mode")
+KINDS: tuple[GraphKind, ...] = ("bipartite", "one-mode")
 
 
 @st.composite
 def streams(
-    draw: st.DrawFn, *, graph: Graph | None = None, min_events: int = 1, max_events: int = 40
+    draw: st.DrawFn, *, kind: GraphKind | None = None, min_events: int = 1, max_events: int = 40
 ) -> EventStream:
     """Few nodes and few distinct times, so that repeats, ties and self-loops abound."""
     num_events = draw(st.integers(min_events, max_events))
@@ -27,7 +27,7 @@ def streams(
         draw(nodes),
         draw(nodes),
         1_082_040_961 + np.array(ticks) / 4,
-        graph=draw(st.sampled_from(GRAPHS)) if graph is None else graph,
+        kind=draw(st.sampled_from(KINDS)) if kind is None else kind,
     )
 
 
@@ -44,8 +44,8 @@ def as_split(stream: EventStream, train_end: int, valid_end: int) -> Split:
 
 
 @st.composite
-def splits(draw: st.DrawFn, *, graph: Graph | None = None) -> Split:
-    stream = draw(streams(graph=graph, min_events=3))
+def splits(draw: st.DrawFn, *, kind: GraphKind | None = None) -> Split:
+    stream = draw(streams(kind=kind, min_events=3))
     train_end = draw(st.integers(1, len(stream) - 2))
     valid_end = draw(st.integers(train_end + 1, len(stream) - 1))
     return as_split(stream, train_end, valid_end)
@@ -55,9 +55,9 @@ def refuse_notices(message: str) -> None:
     raise AssertionError(f"unexpected notice: {message}")
 
 
-def collegemsg(graph: Graph = "one-mode") -> Split:
+def collegemsg(kind: GraphKind = "one-mode") -> Split:
     """The authors' set."""
-    return load("collegemsg", graph=graph).split(0.6, 0.2, seen_only=True)
+    return load("collegemsg", kind=kind).split(0.6, 0.2, seen_only=True)
 
 
 def wikipedia() -> EventStream:

@@ -9,26 +9,26 @@ from typing import Any
 
 import pytest
 
-from tclgraph.experiments.paper import published
+from tclgraph.studies.published import published
 
 ROOT = Path(__file__).parent.parent
 
 
 def figures(name: str) -> dict[str, list[str]]:
-    found = json.loads((ROOT / "results" / "floors" / f"{name}.json").read_text())
+    found = json.loads((ROOT / "results" / "heuristics" / f"{name}.json").read_text())
     return {
-        floor["model"]: [
-            f"{floor['metrics']['MR']:.2f}",
-            f"{floor['metrics']['MRR']:.4f}",
-            f"{floor['metrics']['Hit@10']:.2f}",
+        heuristic["model"]: [
+            f"{heuristic['metrics']['MR']:.2f}",
+            f"{heuristic['metrics']['MRR']:.4f}",
+            f"{heuristic['metrics']['Hit@10']:.2f}",
         ]
-        for floor in found["floors"]
+        for heuristic in found["heuristics"]
     }
 
 
 def test_the_table_of_floors() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("| floor")) + 2
+    first = next(number for number, line in enumerate(lines) if line.startswith("| heuristic")) + 2
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in takewhile(lambda line: line.startswith("| "), lines[first:])
@@ -42,15 +42,15 @@ def test_the_table_of_floors() -> None:
 TCL_DIGITS = {"MR": 2, "MRR": 4, "Hit@10": 2}
 
 
-def outcomes(log: str, graph: str, **settings: str) -> list[dict[str, Any]]:
-    """Of every seed of TCL with these settings, or of every floor."""
+def outcomes(log: str, kind: str, **settings: str) -> list[dict[str, Any]]:
+    """Of every seed of TCL with these settings, or of every heuristic."""
     folder = ROOT / "results" / "reproduce" / log / "jobs" / log
     found = [json.loads(path.read_text()) for path in folder.glob("*.json")]
     if settings:
         wanted = [one for one in found if one["settings"] == settings and one["model"] == "tcl"]
     else:
         wanted = [one for one in found if "curve" not in one]
-    return [one["test"] for one in wanted if one["graph"] == graph]
+    return [one["test"] for one in wanted if one["kind"] == kind]
 
 
 def seeds_of(reports: list[dict[str, Any]], group: str = "metrics") -> list[str]:
@@ -63,8 +63,8 @@ def seeds_of(reports: list[dict[str, Any]], group: str = "metrics") -> list[str]
     return cells
 
 
-def tcl_row(title: str, log: str, preset: str, graph: str = "bipartite") -> str:
-    reports = outcomes(log, graph, preset=preset)
+def tcl_row(title: str, log: str, preset: str, kind: str = "bipartite") -> str:
+    reports = outcomes(log, kind, preset=preset)
     return f"| **{title}**, {len(reports)} seeds | " + " | ".join(seeds_of(reports)) + " |"
 
 
@@ -74,22 +74,22 @@ def paper_row(log: str) -> str:
     return "| **as published** | " + " | ".join(cells) + " |"
 
 
-def best_floors(log: str, graph: str, group: str = "metrics") -> list[str]:
-    """Of each metric, whichever floor that is."""
+def best_heuristics(log: str, kind: str, group: str = "metrics") -> list[str]:
+    """Of each metric, whichever heuristic that is."""
     cells = []
     for metric, digits in TCL_DIGITS.items():
         pick = min if metric == "MR" else max
-        best = pick(one[group][metric] for one in outcomes(log, graph))
+        best = pick(one[group][metric] for one in outcomes(log, kind))
         cells.append(f"{best:.{digits}f}")
     return cells
 
 
-def floor_row(log: str, graph: str = "bipartite") -> str:
-    return "| **the best floor** | " + " | ".join(best_floors(log, graph)) + " |"
+def floor_row(log: str, kind: str = "bipartite") -> str:
+    return "| **the best heuristic** | " + " | ".join(best_heuristics(log, kind)) + " |"
 
 
 def tcl_rows() -> list[str]:
-    """TCL beside its paper and the best floor of each metric."""
+    """TCL beside its paper and the best heuristic of each metric."""
     return [
         tcl_row("CollegeMsg, preset default", "collegemsg", "default", "one-mode"),
         floor_row("collegemsg", "one-mode"),
@@ -112,14 +112,14 @@ def test_the_table_of_tcl() -> None:
 
 
 def group_rows() -> list[str]:
-    """The default preset and the best floor of each metric, for repeats and for first meetings."""
+    """The default preset and the best heuristic of each metric, for repeats and for first meetings."""
     rows = []
     graphs = {"collegemsg": "one-mode", "wikipedia": "bipartite", "lastfm_head": "bipartite"}
     for log, graph in graphs.items():
         for group in ("repeat", "new"):
             ours = seeds_of(outcomes(log, graph, preset="default"), group)
-            floors = best_floors(log, graph, group)
-            cells = [f"{one} ({other})" for one, other in zip(ours, floors, strict=True)]
+            heuristics = best_heuristics(log, graph, group)
+            cells = [f"{one} ({other})" for one, other in zip(ours, heuristics, strict=True)]
             rows.append(f"| {log}, {group} | " + " | ".join(cells) + " |")
     return rows
 
@@ -202,9 +202,9 @@ def test_every_result_says_where_it_comes_from(path: Path) -> None:
     assert found["machine"]["cores"] >= 1
     assert found["version"]
     if path.parent.parent.name == "jobs":
-        assert {"split", "graph", "update", "seed", "settings", "file"} <= found.keys()
-    if path.parent.name == "floors":
+        assert {"split", "kind", "update", "seed", "settings", "file"} <= found.keys()
+    if path.parent.name == "heuristics":
         assert found["file"]
-        for one in found.get("floors", [found]):
-            assert {"split", "graph"} <= one.keys()
+        for one in found.get("heuristics", [found]):
+            assert {"split", "kind"} <= one.keys()
             assert "interactions" in one or {"update", "seed"} <= one.keys()

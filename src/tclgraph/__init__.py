@@ -1,4 +1,4 @@
-"""Continuous-time dynamic graphs: event streams, honest ranking, and the floors.
+"""Continuous-time dynamic graphs: event streams, honest ranking, and the heuristics.
 
 >>> import tclgraph as tg
 >>> stream = tg.load({"source": list("abab"), "target": list("xyxx"), "time": [1, 2, 3, 4]})
@@ -23,11 +23,11 @@ _WHERE = {
     "Split": "tclgraph.events.split",
     "SyntheticConfig": "tclgraph.events.synthetic",
     "TCL": "tclgraph.models.tcl.model",
-    "build": "tclgraph.models.registry",
+    "build": "tclgraph.registry",
     "describe": "tclgraph.events.statistics",
     "evaluate": "tclgraph.evaluation.protocol",
     "load": "tclgraph.events.catalog",
-    "load_model": "tclgraph.models.registry",
+    "load_model": "tclgraph.registry",
     "read_file": "tclgraph.events.readers",
     "read_frame": "tclgraph.events.readers",
     "synthesize": "tclgraph.events.synthetic",
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from tclgraph.events.synthetic import synthesize as synthesize
     from tclgraph.events.writers import write_file as write_file
     from tclgraph.models.interface import Model as Model
-    from tclgraph.models.registry import build as build
-    from tclgraph.models.registry import load_model as load_model
     from tclgraph.models.tcl.model import TCL as TCL
+    from tclgraph.registry import build as build
+    from tclgraph.registry import load_model as load_model
 
 
 def __getattr__(name: str) -> Any:

@@ -11,12 +11,12 @@ from tclgraph.baselines import ctdne
 from tclgraph.baselines.ctdne import CTDNE
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.training import loop
-from tclgraph.training.progress import Moment
+from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, as_split
+from tests.streams import KINDS, as_split
 
 SMALL: dict[str, Any] = {
     "epochs": 3,
@@ -43,21 +43,21 @@ def assert_equal(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
         assert torch.equal(ours[name], theirs[name]), name
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
-    assert_learns(CTDNE(epochs=4, width=32, threads=1), learnable(graph))
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
+    assert_learns(CTDNE(epochs=4, width=32, threads=1), learnable(kind))
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_scores_are_made_of_the_tables(graph: Graph) -> None:
-    stream = EventStream.from_columns(list("abcab"), list("xyxyz"), range(5), graph=graph)
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_made_of_the_tables(kind: GraphKind) -> None:
+    stream = EventStream.from_columns(list("abcab"), list("xyxyz"), range(5), kind=kind)
     models = {
         rule: CTDNE(**SMALL, score_by=rule).fit(as_split(stream, 3, 4))
         for rule in ("likelihood", "input-output", "input-input")
     }
     network = models["likelihood"].network
     own, near = network.input_ND.detach().numpy(), network.output_ND.detach().numpy()
-    first_target = 0 if graph == "one-mode" else stream.num_sources
+    first_target = 0 if kind == "one-mode" else stream.num_sources
     source = np.arange(stream.num_sources)
     product = own[source] @ near[first_target:].T
     log_noise = network.log_noise.numpy()[first_target:]
@@ -128,14 +128,14 @@ def test_resuming_gives_the_same_weights_bit_for_bit(
     whole = CTDNE(**SMALL).fit(split)
     seen = 0
 
-    def stop(moment: Moment) -> None:
+    def stop(update: ProgressUpdate) -> None:
         nonlocal seen
-        seen += not moment.is_epoch_end
+        seen += not update.is_epoch_end
         if seen > num_batches:
             raise Stop
 
     with pytest.raises(Stop):
-        CTDNE(**SMALL).fit(split, run=tmp_path / "run", watch=stop)
+        CTDNE(**SMALL).fit(split, run=tmp_path / "run", progress=stop)
     resumed = CTDNE(**SMALL).fit(split, run=tmp_path / "run", resume=True)
     assert_equal(weights(resumed), weights(whole))
 
@@ -165,5 +165,5 @@ def test_clipping_shortens_what_a_batch_moves(split: Split) -> None:
 
 
 def test_averaged_tables_can_be_kept(split: Split) -> None:
-    plain, averaged = (CTDNE(**SMALL, averaging=share).fit(split) for share in (None, 0.9))
+    plain, averaged = (CTDNE(**SMALL, ema_decay=share).fit(split) for share in (None, 0.9))
     assert not torch.equal(plain.network.input_ND, averaged.network.input_ND)

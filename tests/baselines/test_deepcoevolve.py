@@ -13,9 +13,9 @@ from tclgraph.baselines.coupled_states import Stretch
 from tclgraph.baselines.deepcoevolve import DeepCoevolve
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, as_split, splits
+from tests.streams import KINDS, as_split, splits
 
 
 class OneByOne:
@@ -202,7 +202,7 @@ def test_scores_are_numbers_after_ages_and_at_once(rank_by: str) -> None:
     assert np.isfinite(model.score(np.arange(3), np.full(3, 1e300))).all()
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     model = DeepCoevolve(epochs=12, batch_size=64, width=16, learning_rate=1e-2, threads=1)
-    assert_learns(model, learnable(graph))
+    assert_learns(model, learnable(kind))

@@ -11,27 +11,25 @@ from numpy.testing import assert_allclose
 from torch.testing import assert_close
 
 from tclgraph.baselines.dyngem import DynGEM
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tclgraph.training.progress import Moment
+from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, as_split
+from tests.streams import KINDS, as_split
 
 TINY: dict[str, Any] = {"width": 4, "hidden_widths": (6, 5), "threads": 1}
 
 
-def prepared(graph: Graph = "bipartite", **settings: Any) -> DynGEM:
-    split = synthesize(SyntheticConfig(events=120, sources=9, targets=8, graph=graph)).split(
-        0.6, 0.2
-    )
+def prepared(kind: GraphKind = "bipartite", **settings: Any) -> DynGEM:
+    split = synthesize(SyntheticConfig(events=120, sources=9, targets=8, kind=kind)).split(0.6, 0.2)
     model = DynGEM(**{**TINY, **settings})
     model.prepare(split)
     return model
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_batches_add_up_to_the_published_loss(graph: Graph) -> None:
-    model = prepared(graph, closeness=0.01, weight_penalty=0.003, batch_size=4)
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_add_up_to_the_published_loss(kind: GraphKind) -> None:
+    model = prepared(kind, closeness=0.01, weight_penalty=0.003, batch_size=4)
     network = model.network.double()
     adjacency = model._graphs[1]
     num_nodes = model.graph.space.num_nodes
@@ -78,9 +76,9 @@ def test_snapshots_come_in_order_and_all_rows_in_every_iteration() -> None:
         ]
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_scores_are_the_two_cells_of_the_reconstruction(graph: Graph) -> None:
-    model = prepared(graph)
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_the_two_cells_of_the_reconstruction(kind: GraphKind) -> None:
+    model = prepared(kind)
     network, last = model.network, model._last
     true = np.zeros((model.graph.space.num_nodes,) * 2, dtype=np.float32)
     true[last.row, last.neighbor] = last.weight
@@ -96,13 +94,13 @@ def test_scores_are_the_two_cells_of_the_reconstruction(graph: Graph) -> None:
     assert_allclose(model.vectors(nodes, 0.0), code.numpy()[nodes], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("events", ["ab", "aa", "ab ab", "aa bb", "aa ab aa ba ac"])
-def test_hardly_any_events(events: str, graph: Graph) -> None:
+def test_hardly_any_events(events: str, kind: GraphKind) -> None:
     """All at once, some of them self-loops, and one more for validation."""
     pairs = [*events.split(), "ab"]
     stream = EventStream.from_columns(
-        [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), graph=graph
+        [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), kind=kind
     )
     model = DynGEM(**TINY).fit(as_split(stream, len(pairs) - 1, len(pairs)))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 8.0))
@@ -113,19 +111,19 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not(tmp_path: Path) -> None:
     split = synthesize(SyntheticConfig(events=120, sources=9, targets=8)).split(0.6, 0.2)
     settings = {**TINY, "batch_size": 8, "epochs": 2}
 
-    def stop(moment: Moment) -> None:
-        if moment.epoch == 1 and moment.batch == 40:
+    def stop(update: ProgressUpdate) -> None:
+        if update.epoch == 1 and update.batch == 40:
             raise KeyboardInterrupt
 
     whole = DynGEM(**settings).fit(split)
     with pytest.raises(KeyboardInterrupt):
-        DynGEM(**settings).fit(split, run=tmp_path / "run", watch=stop)
+        DynGEM(**settings).fit(split, run=tmp_path / "run", progress=stop)
     resumed = DynGEM(**settings).fit(split, run=tmp_path / "run", resume=True)
     for name, one in whole.network.state_dict().items():
         assert torch.equal(one, resumed.network.state_dict()[name]), name
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     settings = {"width": 16, "hidden_widths": (64, 32), "snapshots": 3, "batch_size": 32}
-    assert_learns(DynGEM(**settings, threads=1), learnable(graph))
+    assert_learns(DynGEM(**settings, threads=1), learnable(kind))

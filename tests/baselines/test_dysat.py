@@ -15,18 +15,18 @@ from torch.testing import assert_close
 from tclgraph.baselines.dysat import DySAT, DySATConfig, SnapshotPairs, attended_rows
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.sampling.snapshots import adjacency, snapshots
-from tclgraph.training.progress import Moment
+from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, as_split, streams
+from tests.streams import KINDS, as_split, streams
 
 TINY: dict[str, Any] = {"width": 6, "heads": 2, "snapshots": 3, "epochs": 2, "threads": 1}
 
 
-def small(graph: Graph = "bipartite") -> Split:
-    config = SyntheticConfig(events=120, sources=9, targets=8, graph=graph)
+def small(kind: GraphKind = "bipartite") -> Split:
+    config = SyntheticConfig(events=120, sources=9, targets=8, kind=kind)
     return synthesize(config).split(0.6, 0.2)
 
 
@@ -78,9 +78,9 @@ def in_plain_loops(model: DySAT, split: Split) -> Tensor:
     return attended + torch.relu(attended @ mix.weight.T + mix.bias)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_vectors_are_as_plain_loops_have_them(graph: Graph) -> None:
-    split = small(graph)
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_are_as_plain_loops_have_them(kind: GraphKind) -> None:
+    split = small(kind)
     model = prepared(split)
     ours, theirs = all_vectors(model), in_plain_loops(model, split)
     assert_close(ours, theirs)
@@ -132,13 +132,13 @@ def test_partners_and_negatives_are_of_the_snapshot() -> None:
     assert np.abs(share - expected / expected.sum()).max() < 0.03
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("events", ["ab", "aa", "ab ab", "aa bb", "aa ab aa ba ac"])
-def test_hardly_any_events(events: str, graph: Graph) -> None:
+def test_hardly_any_events(events: str, kind: GraphKind) -> None:
     """All at once, some of them self-loops, and one more for validation."""
     pairs = [*events.split(), "ab"]
     stream = EventStream.from_columns(
-        [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), graph=graph
+        [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), kind=kind
     )
     model = DySAT(**TINY).fit(as_split(stream, len(pairs) - 1, len(pairs)))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 8.0))
@@ -148,13 +148,13 @@ def test_hardly_any_events(events: str, graph: Graph) -> None:
 def test_a_run_that_was_stopped_ends_as_if_it_had_not(tmp_path: Path) -> None:
     tiny = {**TINY, "batch_size": 4}
 
-    def stop(moment: Moment) -> None:
-        if moment.epoch == 1 and moment.batch == 2:
+    def stop(update: ProgressUpdate) -> None:
+        if update.epoch == 1 and update.batch == 2:
             raise KeyboardInterrupt
 
     whole = DySAT(**tiny).fit(small())
     with pytest.raises(KeyboardInterrupt):
-        DySAT(**tiny).fit(small(), run=tmp_path / "run", watch=stop)
+        DySAT(**tiny).fit(small(), run=tmp_path / "run", progress=stop)
     resumed = DySAT(**tiny).fit(small(), run=tmp_path / "run", resume=True)
     for name, one in whole.network.state_dict().items():
         assert torch.equal(one, resumed.network.state_dict()[name]), name
@@ -165,7 +165,7 @@ def test_heads_share_the_width_evenly() -> None:
         DySAT(heads=3)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     settings = {"width": 16, "heads": 4, "snapshots": 3, "batch_size": 32, "epochs": 40}
-    assert_learns(DySAT(**settings, threads=1), learnable(graph))
+    assert_learns(DySAT(**settings, threads=1), learnable(kind))

@@ -16,14 +16,14 @@ from tclgraph.baselines.graphsage import (
 )
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
-from tclgraph.models.registry import load_model
+from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.registry import load_model
 from tclgraph.training import loop
 from tclgraph.training.loop import best_epoch
-from tclgraph.training.progress import Moment
+from tclgraph.training.progress import ProgressUpdate
 from tclgraph.training.run_folder import RunFolder
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, as_split
+from tests.streams import KINDS, as_split
 
 TINY: dict[str, Any] = {"epochs": 2, "batch_size": 64, "width": 8, "heads": 2, "threads": 1}
 PLAIN = {name: value for name, value in TINY.items() if name != "heads"}
@@ -39,10 +39,10 @@ class Stop(Exception):
     """Raised in the middle of training."""
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     model = GraphSAGEWithMean(epochs=8, batch_size=128, learning_rate=1e-2, width=32, threads=1)
-    assert_learns(model, learnable(graph))
+    assert_learns(model, learnable(kind))
 
 
 def test_the_loss_is_that_of_each_pair_and_negative() -> None:
@@ -113,7 +113,7 @@ def test_scores_are_products_of_unit_vectors_and_stay(split: Split) -> None:
 
 
 def test_weights_can_be_averaged(split: Split) -> None:
-    model = GraphSAGEWithMean(**PLAIN, averaging=0.9).fit(split)
+    model = GraphSAGEWithMean(**PLAIN, ema_decay=0.9).fit(split)
     assert np.isfinite(model.embed()).all()
 
 
@@ -126,11 +126,11 @@ def test_the_best_of_five_is_the_variant_that_does_best_alone(
     for kind in model.variants:
         heads = {} if kind != "gat" else {"heads": 2}
         variant = tg.build(f"graphsage-{kind}", **PLAIN, **heads, choose_by=metric).fit(split)
-        alone[kind] = tg.evaluate(variant, split, part="valid", beside_floors=False)
+        alone[kind] = tg.evaluate(variant, split, part="valid", with_heuristics=False)
     choose = min if metric == "MR" else max
     best = choose(alone, key=lambda kind: alone[kind][metric])
     assert model.config.aggregator == best
-    report = tg.evaluate(model, split, part="valid", beside_floors=False)
+    report = tg.evaluate(model, split, part="valid", with_heuristics=False)
     assert report[metric] == alone[best][metric]
 
     # The run is as one that had but this variant in it.
@@ -154,16 +154,16 @@ def test_five_that_were_interrupted_end_the_same(
     split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_batches: int
 ) -> None:
     monkeypatch.setattr(loop, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)  # after every batch
-    moments: list[Moment] = []
+    moments: list[ProgressUpdate] = []
 
-    def watch(moment: Moment) -> None:
-        moments.append(moment)
+    def progress(update: ProgressUpdate) -> None:
+        moments.append(update)
         if sum(not one.is_epoch_end for one in moments) > num_batches:
             raise Stop
 
     whole = GraphSAGE(**TINY).fit(split, run=tmp_path / "whole")
     with pytest.raises(Stop):
-        GraphSAGE(**TINY).fit(split, run=tmp_path / "broken", watch=watch)
+        GraphSAGE(**TINY).fit(split, run=tmp_path / "broken", progress=progress)
     with pytest.raises(InputError, match="holds a run already"):
         GraphSAGE(**TINY).fit(split, run=tmp_path / "broken")
     with pytest.raises(InputError, match="depth: then 2, now 1"):
@@ -179,13 +179,13 @@ def test_five_that_were_interrupted_end_the_same(
 
 
 def test_five_are_watched_as_one(split: Split) -> None:
-    moments: list[Moment] = []
-    model = GraphSAGE(**TINY).fit(split, watch=moments.append)
-    ends = [moment for moment in moments if moment.is_epoch_end]
-    assert [moment.epoch for moment in ends] == list(range(1, 11))
-    assert {moment.epochs for moment in moments} == {10}
+    moments: list[ProgressUpdate] = []
+    model = GraphSAGE(**TINY).fit(split, progress=moments.append)
+    ends = [update for update in moments if update.is_epoch_end]
+    assert [update.epoch for update in ends] == list(range(1, 11))
+    assert {update.epochs for update in moments} == {10}
     assert ends[-1].best_epoch is not None
-    best = max(ends, key=lambda moment: (moment.valid or {})["MRR"])
+    best = max(ends, key=lambda update: (update.valid or {})["MRR"])
     assert ends[-1].best_epoch == best.epoch
     assert list(model.variants)[(best.epoch - 1) // 2] == model.config.aggregator
 

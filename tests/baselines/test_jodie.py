@@ -13,10 +13,10 @@ from torch.nn import functional
 from tclgraph.arrays import ScoreArray
 from tclgraph.baselines.jodie import JODIE, prediction_error
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
-from tclgraph.training.progress import Moment
+from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, as_split, splits
+from tests.streams import KINDS, as_split, splits
 
 EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -192,7 +192,7 @@ def test_the_error_of_a_prediction_without_writing_codes_out() -> None:
 
 
 def test_a_node_has_a_vector_in_either_role() -> None:
-    stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3], graph="one-mode")
+    stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3], kind="one-mode")
     model = JODIE(width=3, epochs=1).fit(as_split(stream, 3, 4))
     assert model.embed().shape == (3, 6)
     both = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3])
@@ -207,18 +207,18 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path) -> No
     split = learnable()
     settings = {"width": 4, "epochs": 2, "batch_size": 512, "threads": 1}
 
-    def stop(moment: Moment) -> None:
-        if (moment.epoch, moment.batch) == (1, 3):
+    def stop(update: ProgressUpdate) -> None:
+        if (update.epoch, update.batch) == (1, 3):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        JODIE(**settings).fit(split, run=tmp_path, watch=stop)
+        JODIE(**settings).fit(split, run=tmp_path, progress=stop)
     resumed = JODIE(**settings).fit(split, run=tmp_path, resume=True)
     whole = JODIE(**settings).fit(split)
     for name, weight in whole.network.state_dict().items():
         assert torch.equal(weight, resumed.network.state_dict()[name]), name
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
-    assert_learns(JODIE(epochs=6, width=16, threads=1), learnable(graph))
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
+    assert_learns(JODIE(epochs=6, width=16, threads=1), learnable(kind))

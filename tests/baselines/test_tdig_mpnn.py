@@ -14,10 +14,10 @@ from torch.testing import assert_close
 
 from tclgraph.baselines.tdig_mpnn import TDIGMPNN
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 from tests.learnable import assert_learns, learnable
 from tests.reference.tcl import Instance, Past, softplus, without_past
-from tests.streams import GRAPHS, as_split, streams
+from tests.streams import KINDS, as_split, streams
 
 Path = tuple[Instance, ...]
 """From a root down to an instance of its tree; paths of one level that end alike are one row."""
@@ -338,7 +338,7 @@ def test_without_products_all_sources_prefer_the_same() -> None:
         assert (len(orders) == 1) == (not personalized)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     model = TDIGMPNN(levels=3, width=16, epochs=12, learning_rate=5e-3, batch_size=128, threads=1)
-    assert_learns(model, learnable(graph))
+    assert_learns(model, learnable(kind))

@@ -16,10 +16,10 @@ from tclgraph.baselines.recent_attention import AttentionModel
 from tclgraph.baselines.tgat import TGAT, TGATLayer
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
-from tclgraph.events.stream import Graph
+from tclgraph.events.stream import GraphKind
 from tests.layers.test_temporal_attention import attend
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, splits
+from tests.streams import KINDS, splits
 
 SMALL: dict[str, Any] = {"width": 4, "neighbors": 3, "batch_size": 8, "epochs": 1, "threads": 1}
 
@@ -164,7 +164,7 @@ def test_heads_must_fit() -> None:
         TGAT(width=4, heads=3)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     model = TGAT(width=16, neighbors=5, epochs=6, learning_rate=5e-3, batch_size=100, threads=1)
-    assert_learns(model, learnable(graph))
+    assert_learns(model, learnable(kind))

@@ -11,11 +11,11 @@ from tclgraph.arrays import FloatArray
 from tclgraph.baselines.tgn import TGN
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
-from tclgraph.events.stream import Graph
+from tclgraph.events.stream import GraphKind
 from tests.baselines.test_tgat import SMALL, in_double, met_before, scores_of
 from tests.layers.test_temporal_attention import attend
 from tests.learnable import assert_learns, learnable
-from tests.streams import GRAPHS, splits
+from tests.streams import KINDS, splits
 
 
 class OneByOne:
@@ -169,7 +169,7 @@ def test_validation_leaves_the_memory_of_training_alone() -> None:
         assert torch.equal(one, before[name])
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_it_learns(graph: Graph) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_learns(kind: GraphKind) -> None:
     model = TGN(width=16, neighbors=5, epochs=8, learning_rate=5e-3, batch_size=50, threads=1)
-    assert_learns(model, learnable(graph))
+    assert_learns(model, learnable(kind))

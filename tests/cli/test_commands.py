@@ -63,16 +63,18 @@ def test_the_update_rule_is_in_every_output(cli: Cli, log: Path) -> None:
         words = ("evaluate", "--data", "log.csv", "--update", rule, "--model")
         assert f"update {rule} (" in cli(*words, "popularity")[1]
         assert json.loads(cli(*words, "popularity", "--json")[1])["update"] == rule
-    assert "update every=7 (" in cli(*words[:4], "every=7", "--model", "floors")[1]
+    assert "update every=7 (" in cli(*words[:4], "every=7", "--model", "heuristics")[1]
 
 
 def test_all_floors_side_by_side(cli: Cli, log: Path) -> None:
-    code, out, _ = cli("evaluate", "--model", "floors", "--data", "log.csv", "--graph", "one-mode")
+    code, out, _ = cli(
+        "evaluate", "--model", "heuristics", "--data", "log.csv", "--kind", "one-mode"
+    )
     assert code == 0
     for name in ("popularity", "last-contact", "edgebank-window"):
         assert name in out
-    code, out, _ = cli("evaluate", "--model", "floors", "--data", "log.csv", "--json")
-    assert [floor["model"] for floor in json.loads(out)["floors"]][:2] == [
+    code, out, _ = cli("evaluate", "--model", "heuristics", "--data", "log.csv", "--json")
+    assert [heuristic["model"] for heuristic in json.loads(out)["heuristics"]][:2] == [
         "popularity",
         "global-recency",
     ]
@@ -111,7 +113,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(log: Path) -> None:
 
 def test_ctrl_c_ends_at_once_and_quietly(tmp_path: Path) -> None:
     write_file(synthesize(SyntheticConfig(events=200_000, targets=5_000)), tmp_path / "log.parquet")
-    words = ["evaluate", "--model", "floors", "--data", "log.parquet"]
+    words = ["evaluate", "--model", "heuristics", "--data", "log.parquet"]
     with subprocess.Popen(
         [sys.executable, "-m", "tclgraph.cli.main", *words],
         cwd=tmp_path,

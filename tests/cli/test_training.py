@@ -46,7 +46,7 @@ def test_training_tells_how_it_goes_and_leaves_a_run(cli: Cli, log: Path, tmp_pa
     assert found["epoch"] in (1, 2)
     assert "epoch 2/2" in err
     assert "events/s" in err
-    assert "(floor " in err
+    assert "(heuristic " in err
     folder = tmp_path / "runs/tcl-log"
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
@@ -69,8 +69,8 @@ def test_evaluating_a_run_shows_the_floors_beside_it(cli: Cli, run: Path, tmp_pa
     code, out, _ = cli("evaluate", "run", "--update", "every=7", "--json")
     found = json.loads(out)
     assert (found["model"], found["update"], found["data"]) == ("tcl", "every=7", "log.csv")
-    assert len(found["floors"]) == 6
-    assert {floor["update"] for floor in found["floors"]} == {"every=7"}
+    assert len(found["heuristics"]) == 6
+    assert {heuristic["update"] for heuristic in found["heuristics"]} == {"every=7"}
     # The log is found from anywhere.
     elsewhere = subprocess.run(
         [sys.executable, "-m", "tclgraph.cli.main", "evaluate", run, "--json"],

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tclgraph import registry
 from tclgraph.arrays import ScoreArray
 from tclgraph.errors import InputError
-from tclgraph.evaluation.floors import floors_for
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
-from tclgraph.models import registry
+from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.models.interface import Model
-from tests.streams import GRAPHS, as_split, splits
+from tests.streams import KINDS, as_split, splits
 
 # Small enough to be fitted hundreds of times; what is promised does not depend on size.
 TINY = {"epochs": 1, "batch_size": 8, "width": 4, "threads": 1}
@@ -53,15 +53,15 @@ def enough(name: str) -> settings:
     return settings(max_examples=15 if name in SMALL else 60)
 
 
-def cases() -> Iterator[tuple[str, Graph]]:
-    one_mode_only = set(floors_for("one-mode")) - set(floors_for("bipartite"))
+def cases() -> Iterator[tuple[str, GraphKind]]:
+    one_mode_only = set(heuristics_for("one-mode")) - set(heuristics_for("bipartite"))
     for name in {**dict.fromkeys(registry.names()), **SMALL}:
-        for graph in GRAPHS:
-            if graph == "one-mode" or name not in {floor.name for floor in one_mode_only}:
+        for graph in KINDS:
+            if graph == "one-mode" or name not in {heuristic.name for heuristic in one_mode_only}:
                 yield name, graph
 
 
-every_model = pytest.mark.parametrize(("name", "graph"), list(cases()))
+every_model = pytest.mark.parametrize(("name", "kind"), list(cases()))
 
 
 def fitted(name: str, split: Split) -> Model:
@@ -83,11 +83,11 @@ def assert_same(name: str, ours: ScoreArray, theirs: ScoreArray) -> None:
 
 
 @every_model
-def test_the_future_never_changes_a_score(name: str, graph: Graph) -> None:
+def test_the_future_never_changes_a_score(name: str, kind: GraphKind) -> None:
     @enough(name)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        split = data.draw(splits(graph=graph))
+        split = data.draw(splits(kind=kind))
         events = split.events
         # From event `now` on, everything happens otherwise; the query at `now` itself stays.
         now = data.draw(st.integers(split.valid_end, len(events) - 1))
@@ -108,11 +108,11 @@ def test_the_future_never_changes_a_score(name: str, graph: Graph) -> None:
 
 
 @every_model
-def test_a_block_equals_one_event_at_a_time(name: str, graph: Graph) -> None:
+def test_a_block_equals_one_event_at_a_time(name: str, kind: GraphKind) -> None:
     @enough(name)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        split = data.draw(splits(graph=graph))
+        split = data.draw(splits(kind=kind))
         block = ready_for_test(name, split)
         single = ready_for_test(name, split)
         assert_same(name, block.score_each(split.test), Model.score_each(single, split.test))
@@ -125,11 +125,11 @@ def test_a_block_equals_one_event_at_a_time(name: str, graph: Graph) -> None:
 
 
 @every_model
-def test_many_queries_equal_one_by_one_and_change_nothing(name: str, graph: Graph) -> None:
+def test_many_queries_equal_one_by_one_and_change_nothing(name: str, kind: GraphKind) -> None:
     @enough(name)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        split = data.draw(splits(graph=graph))
+        split = data.draw(splits(kind=kind))
         model = ready_for_test(name, split)
         test = split.test
         together = model.score(test.source, test.time)
@@ -142,11 +142,11 @@ def test_many_queries_equal_one_by_one_and_change_nothing(name: str, graph: Grap
 
 
 @every_model
-def test_appending_equals_rebuilding(name: str, graph: Graph) -> None:
+def test_appending_equals_rebuilding(name: str, kind: GraphKind) -> None:
     @enough(name)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        split = data.draw(splits(graph=graph))
+        split = data.draw(splits(kind=kind))
         appended = fitted(name, split)
         for event in range(split.train_end, len(split.events)):
             appended.observe(split.events[event : event + 1])
@@ -161,11 +161,11 @@ def test_appending_equals_rebuilding(name: str, graph: Graph) -> None:
 
 
 @every_model
-def test_a_saved_model_goes_on_as_if_nothing_had_happened(name: str, graph: Graph) -> None:
+def test_a_saved_model_goes_on_as_if_nothing_had_happened(name: str, kind: GraphKind) -> None:
     @enough(name)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        split = data.draw(splits(graph=graph))
+        split = data.draw(splits(kind=kind))
         model = ready_for_test(name, split)
         with TemporaryDirectory() as folder:
             model.save(Path(folder) / "run")
@@ -181,11 +181,11 @@ def test_a_saved_model_goes_on_as_if_nothing_had_happened(name: str, graph: Grap
 
 
 @every_model
-def test_the_same_fit_twice_gives_the_same_scores(name: str, graph: Graph) -> None:
+def test_the_same_fit_twice_gives_the_same_scores(name: str, kind: GraphKind) -> None:
     @enough(name)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        split = data.draw(splits(graph=graph))
+        split = data.draw(splits(kind=kind))
         once, twice = (ready_for_test(name, split).score_each(split.test) for _ in range(2))
         assert_array_equal(once, twice)
 
@@ -193,8 +193,8 @@ def test_the_same_fit_twice_gives_the_same_scores(name: str, graph: Graph) -> No
 
 
 @every_model
-def test_nodes_without_a_history_are_scored(name: str, graph: Graph) -> None:
-    stream = EventStream.from_columns(list("abcd"), list("wxyz"), range(4), graph=graph)
+def test_nodes_without_a_history_are_scored(name: str, kind: GraphKind) -> None:
+    stream = EventStream.from_columns(list("abcd"), list("wxyz"), range(4), kind=kind)
     model = fitted(name, as_split(stream, 1, 2))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 9.0))
     assert scores.shape == (stream.num_sources, stream.num_targets)
@@ -202,12 +202,12 @@ def test_nodes_without_a_history_are_scored(name: str, graph: Graph) -> None:
 
 
 @every_model
-def test_a_stream_of_one_event(name: str, graph: Graph) -> None:
-    stream = EventStream.from_columns(["a"], ["b"], [7.0], graph=graph)
+def test_a_stream_of_one_event(name: str, kind: GraphKind) -> None:
+    stream = EventStream.from_columns(["a"], ["b"], [7.0], kind=kind)
     if name in SMALL:
         with pytest.raises(InputError, match="validation"):
             fitted(name, as_split(stream, 1, 1))
-        pair = EventStream.from_columns(list("aa"), list("bb"), [7.0, 8.0], graph=graph)
+        pair = EventStream.from_columns(list("aa"), list("bb"), [7.0, 8.0], kind=kind)
         model = fitted(name, as_split(pair, 1, 2))
         stream = pair[:1]
     else:

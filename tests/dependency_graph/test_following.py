@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tclgraph.dependency_graph.graph import NONE, DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tests.streams import streams
 
@@ -14,7 +15,7 @@ def built(stream: EventStream) -> DependencyGraph:
 
 def following_by_looking_ahead(stream: EventStream) -> list[int]:
     """For each instance, walk on through the log until its node turns up."""
-    offset = 0 if stream.graph == "one-mode" else stream.num_sources
+    offset = 0 if stream.kind == "one-mode" else stream.num_sources
     parties = [
         (int(source), int(target) + offset)
         for source, target in zip(stream.source, stream.target, strict=True)
@@ -50,5 +51,5 @@ def test_appending_piece_by_piece_gives_what_was_known_at_every_step(
 def test_a_self_loop_is_followed_once() -> None:
     # event     0     1     2     3
     #         b → a a → a a → a b → a
-    stream = EventStream.from_columns(list("baab"), list("aaaa"), range(4), graph="one-mode")
+    stream = EventStream.from_columns(list("baab"), list("aaaa"), range(4), kind="one-mode")
     assert built(stream).following.tolist() == [6, 2, 4, NONE, 7, NONE, NONE, NONE]

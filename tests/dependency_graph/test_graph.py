@@ -3,8 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tclgraph.dependency_graph.graph import NONE, DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.intervals import intervals
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tests.streams import streams
 
@@ -17,7 +18,7 @@ def built(stream: EventStream) -> DependencyGraph:
 
 def previous_by_looking_back(stream: EventStream) -> list[int]:
     """For each instance, walk back through the log until its node turns up."""
-    offset = 0 if stream.graph == "one-mode" else stream.num_sources
+    offset = 0 if stream.kind == "one-mode" else stream.num_sources
     parties = [
         (int(source), int(target) + offset)
         for source, target in zip(stream.source, stream.target, strict=True)
@@ -68,7 +69,7 @@ def test_the_last_instance_is_of_the_node_and_nothing_of_it_comes_later(
 def test_a_self_loop_is_one_event_of_one_node() -> None:
     # event     0     1     2
     #         a → b a → a a → b   at times 0, 5, 5
-    stream = EventStream.from_columns(list("aaa"), list("bab"), [0, 5, 5], graph="one-mode")
+    stream = EventStream.from_columns(list("aaa"), list("bab"), [0, 5, 5], kind="one-mode")
     graph = built(stream)
     # Both instances of event 1 depend on event 0; a's in event 2 on event 1, b's on event 0.
     assert graph.previous.tolist() == [NONE, NONE, 0, 0, 1, 0]

@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tclgraph.dependency_graph.graph import NONE, NOT_FIRST, DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import NONE, NOT_FIRST, DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tests.streams import streams
 
@@ -14,7 +15,7 @@ def built(stream: EventStream) -> DependencyGraph:
 
 def met_before_by_looking_back(stream: EventStream) -> list[int]:
     """For each event, ask all earlier ones whether these two met, and where each met others."""
-    offset = 0 if stream.graph == "one-mode" else stream.num_sources
+    offset = 0 if stream.kind == "one-mode" else stream.num_sources
     parties = [
         (int(source), int(target) + offset)
         for source, target in zip(stream.source, stream.target, strict=True)
@@ -52,7 +53,7 @@ def test_appending_piece_by_piece_gives_the_same(stream: EventStream, data: st.D
 def test_either_way_and_oneself() -> None:
     # event     0     1     2     3     4
     #         a → b b → a a → a a → c c → b
-    stream = EventStream.from_columns(list("abaac"), list("baacb"), range(5), graph="one-mode")
+    stream = EventStream.from_columns(list("abaac"), list("baacb"), range(5), kind="one-mode")
     assert built(stream).met_before.tolist() == [
         NONE, NONE, NOT_FIRST, NOT_FIRST, NOT_FIRST, NOT_FIRST, 0, NONE, 7, 1,
     ]  # fmt: skip

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tclgraph import registry
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.evaluation import protocol
-from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tclgraph.models import registry
+from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.models.interface import Model
-from tests.streams import GRAPHS, as_split, collegemsg, splits
+from tests.streams import KINDS, as_split, collegemsg, splits
 
 
 class Scripted(Model):
@@ -55,10 +55,10 @@ def small_split() -> Split:
     return as_split(stream, 2, 3)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("kind", KINDS)
 @given(st.data())
-def test_a_constant_score_gets_the_middle_rank(graph: str, data: st.DataObject) -> None:
-    split = data.draw(splits(graph=graph))  # type: ignore[arg-type]
+def test_a_constant_score_gets_the_middle_rank(kind: str, data: st.DataObject) -> None:
+    split = data.draw(splits(kind=kind))  # type: ignore[arg-type]
     report = evaluate(Scripted(7.0).fit(split), split)
     num_targets = len(set(split.events.target.tolist()))
     assert report.targets == num_targets
@@ -106,13 +106,13 @@ def test_large_stale_blocks_are_scored_in_small_pieces(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("update", ["streaming", "every=7", "frozen"])
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_size_of_blocks_changes_nothing(
-    monkeypatch: pytest.MonkeyPatch, update: str, graph: str
+    monkeypatch: pytest.MonkeyPatch, update: str, kind: str
 ) -> None:
-    split = synthesize(SyntheticConfig(events=600, graph=graph)).split(0.5, 0.25)  # type: ignore[arg-type]
-    for floor in floors_for(split.events.graph):
-        model = floor().fit(split)
+    split = synthesize(SyntheticConfig(events=600, kind=kind)).split(0.5, 0.25)  # type: ignore[arg-type]
+    for heuristic in heuristics_for(split.events.kind):
+        model = heuristic().fit(split)
         found = []
         for size in (1, 64, 10_000):
             monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", size)
@@ -158,8 +158,8 @@ def test_repeat_and_new_events_are_told_apart() -> None:
 
 
 def test_in_a_one_mode_graph_an_answer_is_a_repeat() -> None:
-    stream = EventStream.from_columns(list("abca"), list("bcab"), range(4), graph="one-mode")
-    answer = EventStream.from_columns(list("abcb"), list("bcaa"), range(4), graph="one-mode")
+    stream = EventStream.from_columns(list("abca"), list("bcab"), range(4), kind="one-mode")
+    answer = EventStream.from_columns(list("abcb"), list("bcaa"), range(4), kind="one-mode")
     for one in (stream, answer):
         split = as_split(one, 2, 3)
         assert evaluate(Scripted().fit(split), split).groups["repeat"].events == 1
@@ -176,7 +176,7 @@ def test_a_group_without_events_has_no_figures() -> None:
 
 def test_in_a_one_mode_graph_only_targets_are_ranked() -> None:
     # c never receives anything, so a ranking has a, b and d in it.
-    stream = EventStream.from_columns(list("abccb"), list("badab"), range(5), graph="one-mode")
+    stream = EventStream.from_columns(list("abccb"), list("badab"), range(5), kind="one-mode")
     split = as_split(stream, 2, 3)
     report = evaluate(Scripted().fit(split), split)
     assert stream.num_targets == 4
@@ -184,10 +184,10 @@ def test_in_a_one_mode_graph_only_targets_are_ranked() -> None:
     assert report["MR"] == 2
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("kind", KINDS)
 @given(st.data())
-def test_masking_leaves_out_met_targets_but_the_true_one(graph: str, data: st.DataObject) -> None:
-    split = data.draw(splits(graph=graph))  # type: ignore[arg-type]
+def test_masking_leaves_out_met_targets_but_the_true_one(kind: str, data: st.DataObject) -> None:
+    split = data.draw(splits(kind=kind))  # type: ignore[arg-type]
     events = split.events
     report = evaluate(Scripted().fit(split), split, mask_seen=True)
     candidates = set(events.target.tolist())
@@ -198,7 +198,7 @@ def test_masking_leaves_out_met_targets_but_the_true_one(graph: str, data: st.Da
             source, target = int(events.source[earlier]), int(events.target[earlier])
             if source == events.source[event]:
                 met.add(target)
-            if events.graph == "one-mode" and target == events.source[event]:
+            if events.kind == "one-mode" and target == events.source[event]:
                 met.add(source)
         left = candidates - met | {int(events.target[event])}
         expected.append((len(left) + 1) / 2)
@@ -236,21 +236,21 @@ def test_the_report_reads_well() -> None:
 
 
 def test_the_floors_stand_beside_a_model_and_not_beside_a_floor() -> None:
-    split = synthesize(SyntheticConfig(events=400, graph="one-mode")).split(0.5, 0.25)
+    split = synthesize(SyntheticConfig(events=400, kind="one-mode")).split(0.5, 0.25)
     seen: list[tuple[int, int]] = []
     report = evaluate(
         Scripted().fit(split), split, update="every=9", progress=lambda *at: seen.append(at)
     )
-    assert [floor.model for floor in report.floors] == [
-        floor.name for floor in floors_for("one-mode")
+    assert [heuristic.model for heuristic in report.heuristics] == [
+        heuristic.name for heuristic in heuristics_for("one-mode")
     ]
     alone = evaluate(registry.build("own-recency").fit(split), split, update="every=9")
-    beside = report.floors[2]
-    assert (beside.model, beside.groups, beside.floors) == ("own-recency", alone.groups, ())
-    assert report.to_json()["floors"][0]["model"] == "popularity"
-    assert "floors" not in alone.to_json()
+    beside = report.heuristics[2]
+    assert (beside.model, beside.groups, beside.heuristics) == ("own-recency", alone.groups, ())
+    assert report.to_json()["heuristics"][0]["model"] == "popularity"
+    assert "heuristics" not in alone.to_json()
     assert f"\nown-recency     {alone['MR']:>10.2f}" in str(report)
     # One count over all of them, which never goes back.
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1][0] == seen[-1][1] == 8 * len(split.events)
-    assert evaluate(Scripted().fit(split), split, beside_floors=False).floors == ()
+    assert evaluate(Scripted().fit(split), split, with_heuristics=False).heuristics == ()

@@ -58,8 +58,8 @@ def test_collegemsg_comes_with_the_installed_packages() -> None:
     assert len(np.unique(stream.source)) == CATALOG["collegemsg"].sources
     assert len(np.unique(stream.target)) == CATALOG["collegemsg"].targets
     assert stream.time[0] == 1_082_040_960  # 2004-04-15 14:56 UTC, to the minute
-    assert stream.graph == "one-mode"
-    assert load("collegemsg", graph="bipartite").graph == "bipartite"
+    assert stream.kind == "one-mode"
+    assert load("collegemsg", kind="bipartite").kind == "bipartite"
 
 
 @pytest.mark.parametrize("name", ["wikipedia.csv", "wikipedia.parquet", "wikipedia.csv.gz"])

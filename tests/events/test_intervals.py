@@ -15,7 +15,7 @@ def slow_intervals(stream: EventStream) -> FloatArray:
         for side, node in enumerate((stream.source[event], stream.target[event])):
             for earlier in range(event - 1, -1, -1):
                 sides = [stream.source[earlier], stream.target[earlier]]
-                if node in (sides if stream.graph == "one-mode" else [sides[side]]):
+                if node in (sides if stream.kind == "one-mode" else [sides[side]]):
                     gaps[event, side] = stream.time[event] - stream.time[earlier]
                     break
     return gaps
@@ -27,7 +27,7 @@ def test_intervals_reach_back_to_the_latest_earlier_event(stream: EventStream) -
 
 
 def test_a_self_loop_is_not_its_own_past() -> None:
-    stream = EventStream.from_columns(list("aab"), list("aab"), [1, 4, 9], graph="one-mode")
+    stream = EventStream.from_columns(list("aab"), list("aab"), [1, 4, 9], kind="one-mode")
     assert_array_equal(intervals(stream), [[np.nan, np.nan], [3, 3], [np.nan, np.nan]])
 
 
@@ -51,7 +51,7 @@ def test_intervals_of_unix_times_are_exact_where_float32_is_not() -> None:
         source=stream.source,
         target=stream.target,
         time=stream.time.astype(np.float32).astype(np.float64),
-        graph=stream.graph,
+        kind=stream.kind,
         sources=stream.sources,
         targets=stream.targets,
     )

@@ -228,9 +228,9 @@ def test_an_unsorted_file_is_sorted_and_that_is_told(tmp_path: Path) -> None:
 def test_shared_keys_bring_up_the_kind_of_graph(tmp_path: Path) -> None:
     notices: list[str] = []
     path = write(tmp_path, "mail.csv", "source,target,time\nann,bob,1\nbob,ann,2\n")
-    assert read_file(path, notify=notices.append).graph == "bipartite"
-    assert "pass --graph one-mode" in notices[0]
-    assert read_file(path, graph="one-mode", notify=refuse_notices).graph == "one-mode"
+    assert read_file(path, notify=notices.append).kind == "bipartite"
+    assert "pass --kind one-mode" in notices[0]
+    assert read_file(path, kind="one-mode", notify=refuse_notices).kind == "one-mode"
 
 
 def columns_of_three() -> dict[str, list[object]]:

@@ -2,18 +2,18 @@ import pytest
 
 from tclgraph.events.statistics import describe
 from tclgraph.events.stream import EventStream
-from tests.streams import GRAPHS, collegemsg, wikipedia
+from tests.streams import KINDS, collegemsg, wikipedia
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_the_papers_row_for_collegemsg(graph: str) -> None:
-    found = describe(collegemsg(graph))  # type: ignore[arg-type]
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_papers_row_for_collegemsg(kind: str) -> None:
+    found = describe(collegemsg(kind))  # type: ignore[arg-type]
     assert (found.interactions, found.sources, found.targets) == (48_771, 999, 1_352)
     assert found.days == pytest.approx(193.63, abs=0.006)
     assert found.repetition_density == pytest.approx(67.28, abs=0.005)
     # The text's definition does not give the table's figure.
     assert found.repetition_density_in_text == pytest.approx(23.18, abs=0.005)
-    assert found.nodes == (1_399 if graph == "one-mode" else 999 + 1_352)
+    assert found.nodes == (1_399 if kind == "one-mode" else 999 + 1_352)
 
 
 def test_wikipedia_differs_from_the_papers_row() -> None:

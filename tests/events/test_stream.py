@@ -19,8 +19,8 @@ def test_the_order_of_simultaneous_events_holds_at_any_size() -> None:
     time = np.random.default_rng(0).integers(10, size=5_000)
     stream = EventStream.from_columns(np.arange(5_000), np.arange(5_000), time)
     position = np.array([stream.sources.key(one) for one in stream.source])
-    for moment in range(10):
-        assert (np.diff(position[stream.time == moment]) > 0).all()
+    for update in range(10):
+        assert (np.diff(position[stream.time == update]) > 0).all()
 
 
 def test_ids_are_dense_in_order_of_first_appearance() -> None:
@@ -31,7 +31,7 @@ def test_ids_are_dense_in_order_of_first_appearance() -> None:
 
 
 def test_a_one_mode_graph_has_one_id_space() -> None:
-    stream = EventStream.from_columns(list("ab"), list("ba"), [1, 2], graph="one-mode")
+    stream = EventStream.from_columns(list("ab"), list("ba"), [1, 2], kind="one-mode")
     assert stream.sources is stream.targets
     assert stream.source.tolist() == [0, 1]
     assert stream.target.tolist() == [1, 0]
@@ -44,7 +44,7 @@ def test_a_bipartite_graph_keeps_equal_keys_apart() -> None:
 
 
 def test_a_one_mode_graph_joins_integer_and_text_keys_as_text() -> None:
-    stream = EventStream.from_columns([1, 2], ["1", "x"], [1, 2], graph="one-mode")
+    stream = EventStream.from_columns([1, 2], ["1", "x"], [1, 2], kind="one-mode")
     assert stream.sources.keys.to_list() == ["1", "2", "x"]
 
 
@@ -75,14 +75,14 @@ def test_extra_columns_follow_the_sort() -> None:
         ({"time": np.array([1.0, np.inf])}, "time of event 1 is inf"),
         ({"source": np.array([0, 7])}, "source ids must lie in"),
         ({"target": np.array([0])}, "'target' has 1 rows"),
-        ({"graph": "one-mode"}, "one id space"),
+        ({"kind": "one-mode"}, "one id space"),
     ],
 )
 def test_bad_columns_stop_at_the_door(change: dict[str, object], message: str) -> None:
     good = EventStream.from_columns([1, 2], [3, 4], [1.0, 2.0])
     columns = {
         name: getattr(good, name)
-        for name in ("source", "target", "time", "graph", "sources", "targets")
+        for name in ("source", "target", "time", "kind", "sources", "targets")
     }
     with pytest.raises(InputError, match=message):
         EventStream(**{**columns, **change})
@@ -125,7 +125,7 @@ def test_pairs_are_equal_exactly_where_the_same_two_meet(stream: EventStream) ->
         for other in range(one):
             mine = (stream.source[one], stream.target[one])
             theirs = (stream.source[other], stream.target[other])
-            is_same = mine == theirs or (stream.graph == "one-mode" and mine == theirs[::-1])
+            is_same = mine == theirs or (stream.kind == "one-mode" and mine == theirs[::-1])
             assert (pairs[one] == pairs[other]) == is_same
 
 
@@ -135,7 +135,7 @@ def test_equality_sees_every_difference() -> None:
     assert not stream.equals(EventStream.from_columns([1, 5], [3, 4], [1, 2]))
     assert not stream.equals(EventStream.from_columns([1, 2], [3, 4], [1, 2.5]))
     assert not stream.equals(EventStream.from_columns([1, 2], [3, 4], [1, 2], label=[0, 0]))
-    assert not stream.equals(EventStream.from_columns([1, 2], [3, 4], [1, 2], graph="one-mode"))
+    assert not stream.equals(EventStream.from_columns([1, 2], [3, 4], [1, 2], kind="one-mode"))
 
 
 def test_keys_are_found_both_ways() -> None:

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from tclgraph.errors import InputError
-from tclgraph.events.stream import Graph
+from tclgraph.events.stream import GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tests.streams import GRAPHS
+from tests.streams import KINDS
 
 
 def keys(config: SyntheticConfig) -> tuple[list[int], list[int]]:
@@ -20,13 +20,13 @@ def test_the_seed_decides() -> None:
     assert not synthesize(SyntheticConfig(seed=1)).equals(synthesize(SyntheticConfig(seed=2)))
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_size_and_kind_are_as_asked(graph: Graph) -> None:
-    stream = synthesize(SyntheticConfig(events=5_000, sources=40, targets=30, days=7, graph=graph))
+@pytest.mark.parametrize("kind", KINDS)
+def test_size_and_kind_are_as_asked(kind: GraphKind) -> None:
+    stream = synthesize(SyntheticConfig(events=5_000, sources=40, targets=30, days=7, kind=kind))
     assert len(stream) == 5_000
-    assert stream.graph == graph
+    assert stream.kind == kind
     assert stream.num_sources == 40
-    assert stream.num_targets == (40 if graph == "one-mode" else 30)
+    assert stream.num_targets == (40 if kind == "one-mode" else 30)
     assert 6.9 < stream.duration / 86_400 <= 7
 
 

@@ -47,26 +47,26 @@ def test_iso_8601(text: str, expected: float) -> None:
 
 
 @given(
-    moment=st.datetimes(min_value=datetime(1900, 1, 1), max_value=datetime(2200, 1, 1)),
+    update=st.datetimes(min_value=datetime(1900, 1, 1), max_value=datetime(2200, 1, 1)),
     minutes_east=st.integers(-14 * 60, 14 * 60),
 )
-def test_iso_8601_agrees_with_python(moment: datetime, minutes_east: int) -> None:
-    zoned = moment.replace(tzinfo=timezone(timedelta(minutes=minutes_east)))
+def test_iso_8601_agrees_with_python(update: datetime, minutes_east: int) -> None:
+    zoned = update.replace(tzinfo=timezone(timedelta(minutes=minutes_east)))
     # Whole seconds and the fraction apart, as Python's timestamp() rounds once more.
     whole = zoned.replace(microsecond=0).timestamp()
-    assert seconds([zoned.isoformat()]) == [whole + moment.microsecond / 1e6]
+    assert seconds([zoned.isoformat()]) == [whole + update.microsecond / 1e6]
 
 
 def test_date_columns_carry_their_own_unit() -> None:
-    moment = datetime(2024, 5, 31, 12, 0, 0, 250_000)
+    update = datetime(2024, 5, 31, 12, 0, 0, 250_000)
     notices: list[str] = []
     for resolution in ("ms", "us", "ns"):
-        column = pl.Series([moment]).cast(pl.Datetime(resolution))
-        assert seconds(column, notices=notices) == [moment.replace(tzinfo=UTC).timestamp()]
+        column = pl.Series([update]).cast(pl.Datetime(resolution))
+        assert seconds(column, notices=notices) == [update.replace(tzinfo=UTC).timestamp()]
     assert notices == ["times have no zone and are taken as UTC"] * 3
-    zoned = pl.Series([moment]).dt.replace_time_zone("Europe/Paris")
-    assert seconds(zoned) == [moment.replace(tzinfo=UTC).timestamp() - 2 * 3600]
-    assert seconds(pl.Series([moment.date()])) == [datetime(2024, 5, 31, tzinfo=UTC).timestamp()]
+    zoned = pl.Series([update]).dt.replace_time_zone("Europe/Paris")
+    assert seconds(zoned) == [update.replace(tzinfo=UTC).timestamp() - 2 * 3600]
+    assert seconds(pl.Series([update.date()])) == [datetime(2024, 5, 31, tzinfo=UTC).timestamp()]
 
 
 def test_a_missing_zone_and_suspicious_magnitudes_are_remarked_on() -> None:

@@ -14,7 +14,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.readers import read_file
 from tclgraph.events.stream import EventStream
 from tclgraph.events.writers import replacing, write_file
-from tests.streams import GRAPHS
+from tests.streams import KINDS
 
 keys = st.one_of(
     st.integers(-(2**63), 2**63 - 1),
@@ -42,7 +42,7 @@ def rich_streams(draw: st.DrawFn) -> EventStream:
             list(map(str, column(keys))),
             list(map(str, column(keys))),
             column(finite),
-            graph=draw(st.sampled_from(GRAPHS)),
+            kind=draw(st.sampled_from(KINDS)),
             label=column(finite) if draw(st.booleans()) else None,
             weight=column(finite) if draw(st.booleans()) else None,
             features=features,
@@ -57,8 +57,8 @@ def test_a_written_stream_reads_back_unchanged(ending: str, stream: EventStream)
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"log{ending}"
         write_file(stream, path)
-        graph = stream.graph if ending == ".csv" else None  # Parquet remembers
-        assert read_file(path, graph=graph, notify=lambda _: None).equals(stream)
+        kind = stream.kind if ending == ".csv" else None  # Parquet remembers
+        assert read_file(path, kind=kind, notify=lambda _: None).equals(stream)
         assert os.listdir(folder) == [path.name]
 
 

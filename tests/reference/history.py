@@ -38,7 +38,7 @@ class Meeting(NamedTuple):
 
 
 class Nearby(NamedTuple):
-    """Facts 15 to 18 of every node that has any, before the logarithm."""
+    """HistoryFeatures 15 to 18 of every node that has any, before the logarithm."""
 
     met: dict[int, float]
     after_last: dict[int, float]

@@ -40,7 +40,7 @@ class Past:
 
     def __init__(self, events: EventStream) -> None:
         self.time: list[float] = events.time.tolist()
-        self.first_target = 0 if events.graph == "one-mode" else events.num_sources
+        self.first_target = 0 if events.kind == "one-mode" else events.num_sources
         self.num_nodes = self.first_target + events.num_targets
         targets = [self.first_target + target for target in events.target.tolist()]
         self.parties = list(zip(events.source.tolist(), targets, strict=True))
@@ -226,7 +226,7 @@ class ReferenceTCL:
         return float(since / self.units.mean)
 
     def intensity(self, match: Tensor, since_source: float, since_target: float) -> Tensor:
-        """λ of a pair at a moment."""
+        """λ of a pair at a update."""
         slopes = self.parameters["intensity.slopes"]
         line = match + self.parameters["intensity.bias"]
         return softplus(line + slopes[0] * since_source + slopes[1] * since_target)

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tclgraph.arrays import IntArray
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack, singleton
 from tests.reference.tcl import Instance, Member, Past, without_past
@@ -211,7 +212,7 @@ def test_levels_end_and_nodes_without_a_past_stand_alone_in_the_drawing() -> Non
 
 def test_both_sides_of_a_self_loop_depend_on_the_event_before() -> None:
     """a→b, then b→b, then b→a: instances 2 and 3 are both b."""
-    events = EventStream.from_columns(list("abb"), list("bba"), [0.0, 1.0, 5.0], graph="one-mode")
+    events = EventStream.from_columns(list("abb"), list("bba"), [0.0, 1.0, 5.0], kind="one-mode")
     from_b, from_a = by_numbers(pack(graph_of(events), np.array([4, 5]), 3))
     assert from_b == {
         4: (0, [(4, 0), (2, 1), (3, 1), (1, 2), (0, 2)]),

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from numpy.testing import assert_array_equal
 
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.dependency_subgraphs import singleton
 from tclgraph.sampling.last_instances import LastInstances

@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from tclgraph.arrays import IntArray
-from tclgraph.dependency_graph.graph import NONE, DependencyGraph, NodeSpace
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.events.node_space import NodeSpace
+from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.sampling.recent_neighbors import TimedBatches, recent_neighbors
 from tests.streams import streams
 
@@ -61,7 +62,7 @@ def test_some_rows_keep_their_latest() -> None:
 
 
 def test_nobody_has_neighbours_before_the_first_event() -> None:
-    empty = DependencyGraph(NodeSpace(graph="bipartite", num_sources=1, num_targets=2))
+    empty = DependencyGraph(NodeSpace(kind="bipartite", num_sources=1, num_targets=2))
     found = recent_neighbors(empty, empty.last_instance, np.zeros(3), 2)
     assert not found.is_real.any()
 
@@ -90,7 +91,7 @@ def test_a_batch_asks_for_its_parties_and_for_others(stream: EventStream, size: 
 
 
 def test_who_met_one_target_only_is_asked_for_any_other() -> None:
-    kind: Graph = "one-mode"
-    stream = EventStream.from_columns(list("aab"), list("bbb"), range(3), graph=kind)
+    kind: GraphKind = "one-mode"
+    stream = EventStream.from_columns(list("aab"), list("bbb"), range(3), kind=kind)
     asked = TimedBatches(stream, 3, num_negatives=1).draw(0, np.random.default_rng(0))
     assert_array_equal(asked.node[asked.position][:, 2], [0, 0, 0])

@@ -34,7 +34,7 @@ def cells(graph: Adjacency) -> dict[tuple[int, int], float]:
 def test_as_a_slow_cut_has_it(stream: EventStream, count: int, cumulative: bool) -> None:
     which = slow_windows(stream.time.tolist(), count)
     assert windows(stream.time, count).tolist() == which
-    first_target = stream.num_sources if stream.graph == "bipartite" else 0
+    first_target = stream.num_sources if stream.kind == "bipartite" else 0
     expected: list[Counter[tuple[int, int]]] = [Counter() for _ in range(count)]
     for source, target, window in zip(stream.source, stream.target, which, strict=True):
         one, other = int(source), int(target) + first_target

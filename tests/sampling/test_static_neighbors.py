@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tclgraph.dependency_graph.graph import NodeSpace
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.static_neighbors import StaticNeighbors
 from tests.streams import streams

@@ -32,7 +32,7 @@ def test_text_becomes_what_the_setting_is() -> None:
         ({"preset": "paper", "nearby": True}, "nearby=True needs contrast=full"),
         ({"preset": "paper", "embeddings": False}, "embeddings=False needs contrast=full"),
         ({"objective": "point-process"}, "a full contrast needs objective=contrastive"),
-        ({"averaging": 1.0}, "setting averaging=1.0: give less than 1"),
+        ({"ema_decay": 1.0}, "setting ema_decay=1.0: give less than 1"),
     ],
 )
 def test_what_does_not_fit_is_refused(settings: dict[str, Any], told: str) -> None:
@@ -52,7 +52,7 @@ def test_the_paper_preset_is_the_papers_table() -> None:
     assert (config.heads, config.levels, config.input_dropout) == (16, 5, 0.6)
     assert (config.epochs, config.negatives, config.blocks) == (20, 5, 1)
     assert config.negative_pool is None
-    assert (config.contrast, config.averaging, config.warm_up) == ("sampled", None, 0)
+    assert (config.contrast, config.ema_decay, config.warm_up) == ("sampled", None, 0)
 
 
 def test_without_a_preset_it_is_the_default_one() -> None:

@@ -1,4 +1,4 @@
-"""kill -9 at any moment, or a disk that fills up: the run resumes and ends the same."""
+"""kill -9 at any update, or a disk that fills up: the run resumes and ends the same."""
 
 import json
 import random

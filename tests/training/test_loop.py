@@ -14,10 +14,10 @@ from tclgraph.errors import InputError
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tclgraph.models.registry import load_model
 from tclgraph.models.tcl.model import TCL
+from tclgraph.registry import load_model
 from tclgraph.training import loop
-from tclgraph.training.progress import Moment
+from tclgraph.training.progress import ProgressUpdate
 from tclgraph.training.run_folder import RunFolder
 
 SMALL: dict[str, Any] = {
@@ -50,16 +50,16 @@ class Stop(Exception):
 
 
 def stop_after(num_batches: int) -> Any:
-    """A watch that lets so many batches happen."""
+    """A progress that lets so many batches happen."""
     seen = 0
 
-    def watch(moment: Moment) -> None:
+    def progress(update: ProgressUpdate) -> None:
         nonlocal seen
-        seen += not moment.is_epoch_end
+        seen += not update.is_epoch_end
         if seen > num_batches:
             raise Stop
 
-    return watch
+    return progress
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(split: Split) -> None:
@@ -72,8 +72,8 @@ def test_training_lowers_the_loss_and_beats_chance(split: Split, tmp_path: Path)
     config = {**SMALL, "epochs": 30, "learning_rate": 1e-2, "input_dropout": 0.1}
     TCL("paper", **config).fit(split, run=tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
-    floor, *epochs = map(json.loads, lines)
-    assert floor["floor"]["model"]
+    heuristic, *epochs = map(json.loads, lines)
+    assert heuristic["heuristic"]["model"]
     assert epochs[-1]["loss"] < 0.75 * epochs[0]["loss"]
     assert max(epoch["valid"]["MRR"] for epoch in epochs) > 0.4  # a blind guess has 0.22
 
@@ -85,7 +85,7 @@ def test_resuming_gives_the_same_weights_bit_for_bit(
     monkeypatch.setattr(loop, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)  # after every batch
     whole = TCL(**SMALL).fit(split, run=tmp_path / "whole")
     with pytest.raises(Stop):
-        TCL(**SMALL).fit(split, run=tmp_path / "broken", watch=stop_after(num_batches))
+        TCL(**SMALL).fit(split, run=tmp_path / "broken", progress=stop_after(num_batches))
     resumed = TCL(**SMALL).fit(split, run=tmp_path / "broken", resume=True)
     assert_equal(weights(resumed), weights(whole))
     # Everything but the rates, which are measured.
@@ -198,9 +198,9 @@ def test_the_rate_rises_evenly_while_warming_up(
 
 def test_averaged_weights_are_what_is_validated_and_kept(split: Split, tmp_path: Path) -> None:
     settings = {**SMALL, "epochs": 1}
-    last = TCL(**settings, averaging=None).fit(split)
-    kept = TCL(**settings, averaging=0.9).fit(split, run=tmp_path / "run")
+    last = TCL(**settings, ema_decay=None).fit(split)
+    kept = TCL(**settings, ema_decay=0.9).fit(split, run=tmp_path / "run")
     assert not torch.equal(last.network.node.weight, kept.network.node.weight)
     found = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
-    report = evaluate(kept, split, part="valid", beside_floors=False)
+    report = evaluate(kept, split, part="valid", with_heuristics=False)
     assert found[1]["valid"]["MRR"] == pytest.approx(report["MRR"])

@@ -225,7 +225,7 @@ class CoupledModel(LearnedModel):
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
         """In its role; a node of a one-mode graph has both, one beside the other."""
         space = self.graph.space
-        if space.graph == "one-mode":
+        if space.kind == "one-mode":
             target_BD = self._targets.of(node)[1]
             return torch.cat([self.source_vectors(node, time), target_BD], dim=1).cpu().numpy()
         found = np.empty((len(node), self._sources.vector.shape[1]), dtype=np.float32)

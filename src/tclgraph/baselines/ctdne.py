@@ -15,7 +15,8 @@ from torch.nn.utils import clip_grad_norm_
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.baselines.skip_gram import NOISE_POWER, learn_walks, noise_of
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.sampling.temporal_walks import Bias, TemporalWalks
 from tclgraph.training.config import TrainingConfig

@@ -28,8 +28,9 @@ from tclgraph.baselines.coupled_states import (
     roll,
     times_of,
 )
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.dependency_graph.time_units import TimeUnits
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.objectives.rayleigh import log_density, log_intensity, rayleigh_loss
 from tclgraph.sampling.negatives import uniform_negatives

@@ -36,7 +36,7 @@ from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.static_neighbors import StaticNeighbors
 from tclgraph.training.checkpoint import part_of
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.progress import Moment, Watch, watching
+from tclgraph.training.progress import ProgressCallback, ProgressUpdate, progress_bar
 from tclgraph.training.run_folder import RunFolder, fingerprint
 
 Aggregator: TypeAlias = Literal["gcn", "mean", "max", "lstm", "gat"]
@@ -272,11 +272,11 @@ class GraphSAGE(_GraphSAGE):
         *,
         run: str | Path | None = None,
         resume: bool = False,
-        watch: Watch | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Self:
         """Train the five, each in its own folder within the run, or the one that is asked for."""
         if self.config.aggregator is not None:
-            return super().fit(split, run=run, resume=resume, watch=watch)
+            return super().fit(split, run=run, resume=resume, progress=progress)
         metric = self.config.choose_by
         folder = RunFolder(run) if run is not None else None
         if folder:
@@ -284,13 +284,13 @@ class GraphSAGE(_GraphSAGE):
             told = {"model": self.name, "settings": settings, "data": fingerprint(split)}
             folder.open(told, resume=resume)
         best = -np.inf
-        with nullcontext(watch) if watch else watching(always=False) as watcher:
-            together = _Together(watcher, metric, len(self.variants)) if watcher else None
+        with nullcontext(progress) if progress else progress_bar(always=False) as callback:
+            together = _Together(callback, metric, len(self.variants)) if callback else None
             for aggregator in self.variants:
                 variant = self._variant(aggregator)
                 part = folder.path / aggregator if folder else None
-                variant.fit(split, run=part, resume=resume, watch=together)
-                report = evaluate(variant, split, part="valid", beside_floors=False)
+                variant.fit(split, run=part, resume=resume, progress=together)
+                report = evaluate(variant, split, part="valid", with_heuristics=False)
                 figure = _higher_is_better(metric, report[metric])
                 if figure > best:
                     best = figure
@@ -320,20 +320,20 @@ class GraphSAGE(_GraphSAGE):
 class _Together:
     """Five trainings told as one, which has all their epochs."""
 
-    def __init__(self, watch: Watch, metric: str, count: int) -> None:
-        self._watch, self._metric, self._count = watch, metric, count
+    def __init__(self, progress: ProgressCallback, metric: str, count: int) -> None:
+        self._watch, self._metric, self._count = progress, metric, count
         self._over = 0
         self._best: float = -np.inf
         self._best_epoch: int | None = None
 
-    def __call__(self, moment: Moment) -> None:
-        epoch = self._over * moment.epochs + moment.epoch
-        if moment.is_epoch_end and moment.valid is not None:
-            figure = _higher_is_better(self._metric, moment.valid[self._metric])
+    def __call__(self, update: ProgressUpdate) -> None:
+        epoch = self._over * update.epochs + update.epoch
+        if update.is_epoch_end and update.valid is not None:
+            figure = _higher_is_better(self._metric, update.valid[self._metric])
             if figure > self._best:
                 self._best, self._best_epoch = figure, epoch
-        epochs = self._count * moment.epochs
-        self._watch(replace(moment, epoch=epoch, epochs=epochs, best_epoch=self._best_epoch))
+        epochs = self._count * update.epochs
+        self._watch(replace(update, epoch=epoch, epochs=epochs, best_epoch=self._best_epoch))
 
     def next(self) -> None:
         self._over += 1
@@ -345,5 +345,5 @@ def _higher_is_better(metric: str, figure: float) -> float:
 
 def _metrics_of(folder: Path, aggregator: Aggregator) -> list[dict[str, object]]:
     """Those of one variant, as the run's own."""
-    floor, *epochs = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return [floor, *({**epoch, "aggregator": aggregator} for epoch in epochs)]
+    heuristic, *epochs = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+    return [heuristic, *({**epoch, "aggregator": aggregator} for epoch in epochs)]

@@ -27,7 +27,8 @@ from tclgraph.baselines.coupled_states import (
     roll,
     times_of,
 )
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.training.config import TrainingConfig
 

@@ -1,6 +1,6 @@
 """What TGAT and TGN have in common: a node is what attention makes of whom it met last.
 
-Each neighbour comes with a code of how long ago it was met. Both models look back from the moment
+Each neighbour comes with a code of how long ago it was met. Both models look back from the update
 that is asked for, so vectors change as time passes, without any event.
 
 Shapes: R rows (nodes), B moments at which each is asked for, N neighbours of a row, T targets, D

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.dependency_graph.time_units import TimeUnits
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.dependency_lstm import DependencyEncoder, LocalAttention

@@ -1,6 +1,6 @@
 """TGAT: temporal graph attention (Xu et al., 2020).
 
-A node at a moment is what attention makes of the neighbours that it met last, and these are what it
+A node at a update is what attention makes of the neighbours that it met last, and these are what it
 made of theirs when they were met.
 
 Shapes: R rows (nodes), B moments at which each is asked for, N neighbours of a row, D width,
@@ -64,7 +64,7 @@ class TGATLayer(nn.Module):
         encoding: TimeEncoding,
         generator: torch.Generator | None,
     ) -> Tensor:
-        """Of rows at one moment each, [R, D]."""
+        """Of rows at one update each, [R, D]."""
         attended = self.attention(
             own_RD, neighbor_RND, interval_RN, is_real_RN, encoding, generator
         )

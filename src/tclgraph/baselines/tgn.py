@@ -1,6 +1,6 @@
 """TGN: temporal graph networks (Rossi et al., 2020), with attention.
 
-Every node has a memory that each of its events updates. A node at a moment is what attention makes
+Every node has a memory that each of its events updates. A node at a update is what attention makes
 of its own memory and those of the neighbours that it met last.
 
 Shapes: R rows (nodes), B moments at which each is asked for, N neighbours of a row, T targets, V
@@ -80,7 +80,7 @@ class TGNNetwork(AttentionNetwork):
         is_real_RN: Tensor,
         generator: torch.Generator | None,
     ) -> Tensor:
-        """MLP([attention ; own]) of rows at one moment each, [R, D]."""
+        """MLP([attention ; own]) of rows at one update each, [R, D]."""
         attended = self.attention(
             own_RD, neighbor_RND, interval_RN, is_real_RN, self.encoding, generator
         )

@@ -19,14 +19,14 @@ def datasets(as_json: options.Json = False) -> None:
             }
         )
         return
-    table = new_table("name", "interactions", "sources", "targets", "graph", "split", "file")
+    table = new_table("name", "interactions", "sources", "targets", "kind", "split", "file")
     for name, entry in CATALOG.items():
         table.add_row(
             name,
             f"{entry.interactions:,}",
             f"{entry.sources:,}",
             f"{entry.targets:,}",
-            entry.graph,
+            entry.kind,
             entry.split,
             path.name if (path := found[name]) else "to be downloaded",
         )

@@ -33,7 +33,7 @@ def describe(
         told = {
             "data": log,
             "file": file_name(log),
-            "graph": parts.events.graph,
+            "kind": parts.events.kind,
             "split": str(parts),
             "version": __version__,
             "machine": environment(),
@@ -57,4 +57,4 @@ def describe(
         *((part, f"{size:,}") for part, size in parts.sizes.items()),
     ):
         table.add_row(name, value)
-    print_table(f"{log} ({parts.events.graph}, {parts})", table)
+    print_table(f"{log} ({parts.events.kind}, {parts})", table)

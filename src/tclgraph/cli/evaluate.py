@@ -22,7 +22,7 @@ def evaluate(
         Optional[Path], typer.Argument(help="Folder of a run; else give --model and --data.")
     ] = None,
     model: Annotated[
-        Optional[str], typer.Option(help="A model's name, or `floors` for all the floors.")
+        Optional[str], typer.Option(help="A model's name, or `heuristics` for all the heuristics.")
     ] = None,
     data: Annotated[Optional[str], typer.Option(help="A catalogue name or a file.")] = None,
     update: Annotated[
@@ -37,16 +37,15 @@ def evaluate(
     log_options: options.LogOptions,
 ) -> None:
     """Rank all targets for every test event: MR, MRR, Hit@k, NDCG, for repeats and new pairs."""
-    from tclgraph import __version__
+    from tclgraph import __version__, registry
     from tclgraph.cli.log import file_name, open_split
     from tclgraph.cli.runs import recall_log
     from tclgraph.cli.terminal import print_json, print_table, progress
     from tclgraph.environment import environment
     from tclgraph.errors import InputError
     from tclgraph.evaluation import protocol
-    from tclgraph.evaluation.floors import floors_for
     from tclgraph.evaluation.update import Update
-    from tclgraph.models import registry
+    from tclgraph.heuristics.rules import heuristics_for
 
     # What can be refused without reading the log is refused before it.
     Update.parse(update)
@@ -57,7 +56,7 @@ def evaluate(
         data, log_options = recall_log(run)
     elif model is None or data is None:
         raise InputError("give the folder of a run, or --model and --data")
-    elif model != "floors":
+    elif model != "heuristics":
         registry.build(model)
     parts = open_split(data, log_options)
 
@@ -69,12 +68,12 @@ def evaluate(
 
     if run is not None:
         reports = [report_on(fitted)]
-    elif model == "floors":
-        reports = [report_on(one().fit(parts)) for one in floors_for(parts.events.graph)]
+    elif model == "heuristics":
+        reports = [report_on(one().fit(parts)) for one in heuristics_for(parts.events.kind)]
     else:
         reports = [report_on(registry.build(str(model)).fit(parts))]
     if not as_json:
-        if model == "floors":
+        if model == "heuristics":
             print_table(_title(data, reports[0]), _comparison(reports))
         else:
             print(f"{data}: {reports[0]}")
@@ -86,8 +85,8 @@ def evaluate(
         "version": __version__,
         "machine": environment(),
     }
-    if model == "floors":
-        print_json({"model": model, **told, "floors": [report.to_json() for report in reports]})
+    if model == "heuristics":
+        print_json({"model": model, **told, "heuristics": [report.to_json() for report in reports]})
     else:
         print_json({**reports[0].to_json(), **told})
 
@@ -97,7 +96,7 @@ def _title(data: str, report: "Report") -> str:
 
     return (
         f"{data}: {report.groups['all'].events:,} {report.part} events, each ranked among "
-        f"{report.targets:,} targets\ngraph {report.graph} | split {report.split} | "
+        f"{report.targets:,} targets\ngraph {report.kind} | split {report.split} | "
         f"update {report.update} ({Update.parse(report.update).meaning})"
     )
 
@@ -107,7 +106,7 @@ def _comparison(reports: "list[Report]") -> "Table":
     from tclgraph.evaluation.metrics import LOWER_IS_BETTER
     from tclgraph.evaluation.report import decimals
 
-    table = new_table("floor", *_SHOWN, "MR repeat", "MR new", "events/s")
+    table = new_table("heuristic", *_SHOWN, "MR repeat", "MR new", "events/s")
     best = {
         metric: (min if metric in LOWER_IS_BETTER else max)(report[metric] for report in reports)
         for metric in _SHOWN

@@ -15,7 +15,7 @@ def open_split(log: str, options: LogOptions) -> Split:
     from tclgraph.errors import InputError, did_you_mean
     from tclgraph.events.catalog import CATALOG, load
     from tclgraph.events.split import parse_shares
-    from tclgraph.events.stream import check_graph
+    from tclgraph.events.stream import check_kind
 
     by = options.split_by
     if by not in ("rows", "time"):
@@ -25,7 +25,7 @@ def open_split(log: str, options: LogOptions) -> Split:
     with progress(f"fetching {log}") as show:
         stream = load(
             log,
-            graph=None if options.graph is None else check_graph(options.graph),
+            kind=None if options.kind is None else check_kind(options.kind),
             source=options.source,
             target=options.target,
             time=options.time,

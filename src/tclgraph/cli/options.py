@@ -42,7 +42,7 @@ def read_settings(words: list[str] | None) -> dict[str, str]:
 class LogOptions:
     """How a log is read and split. None: as the catalogue has it, or as the file looks."""
 
-    graph: Annotated[
+    kind: Annotated[
         Optional[str], typer.Option(help="bipartite or one-mode; default: as the data set is.")
     ] = None
     source: Annotated[Optional[str], typer.Option(help="Column of the source; else guessed.")] = (

@@ -14,8 +14,8 @@ import typer
 from tclgraph.cli import options
 
 if TYPE_CHECKING:
-    from tclgraph.experiments.data import Data
-    from tclgraph.experiments.suite import Standing, Suite
+    from tclgraph.events.log_spec import Data
+    from tclgraph.jobs.suite import Standing, Suite
 
 
 @options.with_log_options
@@ -32,7 +32,7 @@ def reproduce(
     models: Annotated[
         Optional[str],
         typer.Option(
-            help="Of overall, with commas between: names of models, floors, default, paper, fast. "
+            help="Of overall, with commas between: names of models, heuristics, default, paper, fast. "
             "Default: everything."
         ),
     ] = None,
@@ -52,8 +52,8 @@ def reproduce(
 ) -> None:
     """Make the paper's tables and figures, and a report of all; what is done is not done again."""
     from tclgraph.cli.terminal import print_json, progress
-    from tclgraph.experiments.reproduction import plan, write_everything
-    from tclgraph.experiments.suite import Suite
+    from tclgraph.jobs.suite import Suite
+    from tclgraph.reports.reproduction import plan, write_everything
 
     chosen = [one.strip() for one in models.split(",")] if models else None
     asked = plan(what, [_data(one, log_options) for one in data or ()], chosen)
@@ -91,14 +91,14 @@ def reproduce(
 
 def _data(log: str, found: options.LogOptions) -> "Data":
     from tclgraph.errors import InputError, did_you_mean
-    from tclgraph.experiments.data import Data
+    from tclgraph.events.log_spec import Data
 
     if found.split_by not in ("rows", "time"):
         hint = did_you_mean(found.split_by, ("rows", "time"))
         raise InputError(f"cannot split by {found.split_by!r}; {hint}")
     return Data(
         log=log,
-        graph=found.graph,
+        kind=found.kind,
         split=found.split,
         split_by="time" if found.split_by == "time" else "rows",
         seen_only=found.seen_only,

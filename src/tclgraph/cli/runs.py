@@ -40,7 +40,7 @@ def recall_log(run: Path) -> tuple[str, LogOptions]:
 
 def learned_kind(name: str, preset: str | None) -> Callable[..., LearnedModel]:
     """What makes a learned model of that name and preset when it is given its settings."""
-    from tclgraph.models import registry
+    from tclgraph import registry
     from tclgraph.training.learned import LearnedModel
 
     kind = type(registry.build(name))
@@ -58,7 +58,7 @@ def learned_kind(name: str, preset: str | None) -> Callable[..., LearnedModel]:
 
 def load_run(run: Path) -> LearnedModel:
     """The best model of a run so far."""
-    from tclgraph.models.registry import load_model
+    from tclgraph.registry import load_model
     from tclgraph.training.learned import LearnedModel
 
     model = load_model(run)

@@ -39,7 +39,7 @@ def train(
     from tclgraph.cli.terminal import print_json
     from tclgraph.errors import InputError
     from tclgraph.training.loop import best_epoch
-    from tclgraph.training.progress import watching
+    from tclgraph.training.progress import progress_bar
     from tclgraph.training.run_folder import RunFolder
 
     settings = options.read_settings(set_)
@@ -69,8 +69,8 @@ def train(
     if known is None:
         remember_log(run, log, log_options)
     try:
-        with watching(always=True) as watch:
-            fitted.fit(split, run=run, resume=resume, watch=watch)
+        with progress_bar(always=True) as progress:
+            fitted.fit(split, run=run, resume=resume, progress=progress)
     except KeyboardInterrupt:
         print(f"stopped; continue with: tclgraph train --run {run} --resume", file=sys.stderr)
         raise typer.Exit(130) from None

@@ -15,8 +15,8 @@ from tclgraph.cli import options
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tclgraph.experiments.tuning import Search, Trial
-    from tclgraph.training.progress import Moment, Watch
+    from tclgraph.training.progress import ProgressCallback, ProgressUpdate
+    from tclgraph.tuning.search import Search, Trial
 
 _SHOWN = ("MRR", "MR", "Hit@10")
 
@@ -56,7 +56,7 @@ def tune(
     from tclgraph.cli.runs import learned_kind
     from tclgraph.cli.terminal import print_json, print_table
     from tclgraph.errors import InputError
-    from tclgraph.experiments.tuning import open_search
+    from tclgraph.tuning.search import open_search
 
     # What can be refused without reading the log is refused before it.
     fixed = options.read_settings(set_)
@@ -73,8 +73,8 @@ def tune(
         if before := search.trials():
             print(f"continuing: {_count(before)} done", file=sys.stderr)
         try:
-            with _showing(search, 60 * budget) as (watch, tell):
-                search.run(seconds=60 * budget, max_trials=trials, watch=watch, tell=tell)
+            with _showing(search, 60 * budget) as (progress, tell):
+                search.run(seconds=60 * budget, max_trials=trials, progress=progress, tell=tell)
         except KeyboardInterrupt:
             kept = f"{_count(search.trials())} kept in {study}"
             print(f"stopped; {kept}; the same command goes on", file=sys.stderr)
@@ -103,7 +103,7 @@ def tune(
         return
     print_table(
         f"{log}: {_count(found)} of {len(search.combinations)} combinations, best first by "
-        f"{search.metric}\nvalid, {split.sizes['valid']:,} events | graph {split.events.graph} | "
+        f"{search.metric}\nvalid, {split.sizes['valid']:,} events | graph {split.events.kind} | "
         f"split {split}",
         _table(found),
     )
@@ -164,7 +164,9 @@ def _table(trials: "list[Trial]") -> "Table":
 
 
 @contextmanager
-def _showing(search: "Search", seconds: float) -> "Iterator[tuple[Watch, Callable[[Trial], None]]]":
+def _showing(
+    search: "Search", seconds: float
+) -> "Iterator[tuple[ProgressCallback, Callable[[Trial], None]]]":
     """A bar with time left where someone watches, and a line per trial, on stderr."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -179,9 +181,9 @@ def _showing(search: "Search", seconds: float) -> "Iterator[tuple[Watch, Callabl
     with Progress(*columns, console=console, expand=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("preparing (the first run on a machine compiles)", total=seconds)
 
-        def watch(moment: "Moment") -> None:
+        def progress(update: "ProgressUpdate") -> None:
             bar.update(
-                task, description=f"trial {number}  {moment}", completed=monotonic() - started
+                task, description=f"trial {number}  {update}", completed=monotonic() - started
             )
 
         def tell(trial: "Trial") -> None:
@@ -193,4 +195,4 @@ def _showing(search: "Search", seconds: float) -> "Iterator[tuple[Watch, Callabl
             console.print(f"{line}  {trial.seconds:.1f} s", markup=False, soft_wrap=True)
             number += 1
 
-        yield watch, tell
+        yield progress, tell

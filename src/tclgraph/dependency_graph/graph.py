@@ -10,54 +10,19 @@ the event before, not on the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.node_space import NodeSpace
+from tclgraph.events.stream import EventStream
 
 NONE = -1
 """In place of an event or instance that does not exist."""
 NOT_FIRST = -2
 """In place of a first meeting, where two meet who had met before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeSpace:
-    """One numbering for all nodes: sources first, then the targets of a bipartite graph."""
-
-    graph: Graph
-    num_sources: int
-    num_targets: int
-
-    @classmethod
-    def of(cls, events: EventStream) -> NodeSpace:
-        return cls(
-            graph=events.graph, num_sources=events.num_sources, num_targets=events.num_targets
-        )
-
-    @property
-    def first_target(self) -> int:
-        """The node that target id 0 is; in a one-mode graph both sides are the same nodes."""
-        return 0 if self.graph == "one-mode" else self.num_sources
-
-    @property
-    def num_nodes(self) -> int:
-        return self.first_target + self.num_targets
-
-    @property
-    def target_nodes(self) -> IntArray:
-        return np.arange(self.first_target, self.num_nodes)
-
-    def nodes(self, events: EventStream) -> IntArray:
-        """The node of every instance."""
-        both = np.empty(2 * len(events), dtype=np.int64)
-        both[0::2] = events.source
-        both[1::2] = events.target + self.first_target
-        return both
 
 
 class DependencyGraph:

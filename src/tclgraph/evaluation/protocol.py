@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
-from tclgraph.evaluation.floors import Floor, floors_for
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
@@ -22,6 +21,7 @@ from tclgraph.events.download import Progress
 from tclgraph.events.pair_history import PairHistory
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.heuristics.rules import Heuristic, heuristics_for
 from tclgraph.models.interface import Model
 
 # Scores held at once: 16 MB as float64, small enough to stay near the processor.
@@ -40,7 +40,7 @@ def evaluate(
     update: str = "streaming",
     mask_seen: bool = False,
     seed: int = 0,
-    beside_floors: bool = True,
+    with_heuristics: bool = True,
     at_most: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -48,17 +48,17 @@ def evaluate(
 
     The model's state is rebuilt first, so that calling this twice gives the same answer twice.
     `mask_seen` leaves out of each ranking the other targets that the source has met. The report
-    has the floors beside the model, unless it is one itself or `beside_floors` is off. Of more
+    has the heuristics beside the model, unless it is one itself or `with_heuristics` is off. Of more
     events than `at_most`, only so many are ranked, in runs that are spread evenly, and the others
     just revealed: quicker where the figure only has to tell epochs apart. `progress` counts events
     replayed and ranked.
     """
-    floors: tuple[Report, ...] = ()
-    if beside_floors and not isinstance(model, Floor):
-        kinds = floors_for(split.events.graph)
-        floors = tuple(
+    heuristics: tuple[Report, ...] = ()
+    if with_heuristics and not isinstance(model, Heuristic):
+        kinds = heuristics_for(split.events.kind)
+        heuristics = tuple(
             evaluate(
-                floor().fit(split),
+                heuristic().fit(split),
                 split,
                 part=part,
                 update=update,
@@ -67,7 +67,7 @@ def evaluate(
                 at_most=at_most,
                 progress=_share_of(progress, number, len(kinds) + 1),
             )
-            for number, floor in enumerate(kinds)
+            for number, heuristic in enumerate(kinds)
         )
         progress = _share_of(progress, len(kinds), len(kinds) + 1)
     rule = Update.parse(update)
@@ -122,7 +122,7 @@ def evaluate(
     }
     return Report(
         model=model.name,
-        graph=split.events.graph,
+        kind=split.events.kind,
         split=str(split),
         part=part,
         update=str(rule),
@@ -135,7 +135,7 @@ def evaluate(
         seconds=time.perf_counter() - started,
         ranking_seconds=ranking_seconds,
         ranks=ranks.middle,
-        floors=floors,
+        heuristics=heuristics,
     )
 
 
@@ -219,7 +219,7 @@ class _SeenTargets:
     def _observe(self, events: EventStream) -> None:
         number = np.zeros(len(events), dtype=np.int64)
         self._met.observe(events.source, events.target, events.time, number)
-        if events.graph == "one-mode":
+        if events.kind == "one-mode":
             self._met.observe(events.target, events.source, events.time, number)
 
     def masked(self, scores: ScoreArray, block: EventStream) -> ScoreArray:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 from tclgraph.arrays import FloatArray
 from tclgraph.evaluation.metrics import METRIC_NAMES, Intervals, Metrics
 from tclgraph.evaluation.update import Update
-from tclgraph.events.stream import Graph
+from tclgraph.events.stream import GraphKind
 
 Group: TypeAlias = Literal["all", "repeat", "new"]
 
@@ -28,7 +28,7 @@ class Report:
     """What a model reached, and under which rules."""
 
     model: str
-    graph: Graph
+    kind: GraphKind
     split: str
     part: Literal["valid", "test"]
     update: str
@@ -47,8 +47,8 @@ class Report:
     """Ranking alone: scores, ranks, and following the stream from event to event."""
     ranks: FloatArray = field(compare=False, repr=False)
     """Of every event's true target, in order; the middle of those that ties leave open."""
-    floors: "tuple[Report, ...]" = ()
-    """The same evaluation of every floor, beside a learned model."""
+    heuristics: "tuple[Report, ...]" = ()
+    """The same evaluation of every heuristic, beside a learned model."""
 
     def __getitem__(self, metric: str) -> float:
         """A metric over all events: report["MR"]."""
@@ -61,7 +61,7 @@ class Report:
         groups = self.groups
         return {
             "model": self.model,
-            "graph": self.graph,
+            "kind": self.kind,
             "split": self.split,
             "part": self.part,
             "update": self.update,
@@ -78,7 +78,11 @@ class Report:
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
             "ranking_seconds": round(self.ranking_seconds, 3),
-            **({"floors": [floor.to_json() for floor in self.floors]} if self.floors else {}),
+            **(
+                {"heuristics": [heuristic.to_json() for heuristic in self.heuristics]}
+                if self.heuristics
+                else {}
+            ),
         }
 
     def __str__(self) -> str:
@@ -87,7 +91,7 @@ class Report:
         lines = [
             f"{self.model} on {self.part}: {self.groups['all'].events:,} events, each ranked "
             f"among {self.targets:,} targets",
-            f"graph {self.graph} | split {self.split} | update {self.update} "
+            f"graph {self.kind} | split {self.split} | update {self.update} "
             f"({Update.parse(self.update).meaning})" + (" | seen masked" * self.masks_seen),
             "",
             " " * 8 + "".join(f"{f'{name} ({self.groups[name].events:,})':>27}" for name in names),
@@ -101,11 +105,13 @@ class Report:
             f"ties move MR by {self.tie_spread:.2f} | NaN in {self.nan_events:,} events | "
             f"{self.seconds:.1f} s",
         ]
-        if self.floors:
-            lines += ["", _floor_row("", METRIC_NAMES)]
+        if self.heuristics:
+            lines += ["", _heuristic_row("", METRIC_NAMES)]
             lines += [
-                _floor_row(one.model, [f"{one[name]:.{decimals(name)}f}" for name in METRIC_NAMES])
-                for one in (self, *self.floors)
+                _heuristic_row(
+                    one.model, [f"{one[name]:.{decimals(name)}f}" for name in METRIC_NAMES]
+                )
+                for one in (self, *self.heuristics)
             ]
         return "\n".join(lines)
 
@@ -123,5 +129,5 @@ def _cell(group: GroupReport, metric: str) -> str:
     return f"{group.metrics[metric]:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
-def _floor_row(name: str, cells: Iterable[str]) -> str:
+def _heuristic_row(name: str, cells: Iterable[str]) -> str:
     return f"{name:<16}" + "".join(f"{cell:>10}" for cell in cells)

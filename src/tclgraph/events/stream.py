@@ -23,18 +23,18 @@ from tclgraph.events.identifiers import Identifiers, Key, check_keys, clean_keys
 if TYPE_CHECKING:
     from tclgraph.events.split import Split, SplitBy
 
-Graph: TypeAlias = Literal["bipartite", "one-mode"]
+GraphKind: TypeAlias = Literal["bipartite", "one-mode"]
 Notify: TypeAlias = Callable[[str], None]
 """Where remarks about an input go (a guessed column, a file that had to be sorted)."""
 
 
-def check_graph(graph: str) -> Graph:
+def check_kind(kind: str) -> GraphKind:
     """The kind of graph, or an `InputError` that names the nearest one."""
-    if graph == "bipartite":
+    if kind == "bipartite":
         return "bipartite"
-    if graph == "one-mode":
+    if kind == "one-mode":
         return "one-mode"
-    raise InputError(f"unknown kind of graph {graph!r}; {did_you_mean(graph, get_args(Graph))}")
+    raise InputError(f"unknown kind of graph {kind!r}; {did_you_mean(kind, get_args(GraphKind))}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +50,7 @@ class EventStream:
     target: IntArray
     time: FloatArray
     """Seconds, never decreasing."""
-    graph: Graph
+    kind: GraphKind
     sources: Identifiers
     targets: Identifiers
     """The very object that `sources` is, in a one-mode graph."""
@@ -76,7 +76,7 @@ class EventStream:
         ):
             if len(ids) and (ids.min() < 0 or ids.max() >= count):
                 raise InputError(f"{name} ids must lie in 0..{count - 1}")
-        if (self.graph == "one-mode") != (self.sources is self.targets):
+        if (self.kind == "one-mode") != (self.sources is self.targets):
             raise InputError("a one-mode graph, and no other, has one id space for both sides")
 
     @classmethod
@@ -86,13 +86,13 @@ class EventStream:
         target: pl.Series | Sequence[Key] | NDArray[Any],
         time: Sequence[float] | NDArray[Any],
         *,
-        graph: Graph = "bipartite",
+        kind: GraphKind = "bipartite",
         label: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         features: ArrayLike | None = None,
     ) -> EventStream:
         """Number the keys, sort by time (stable) and check everything once."""
-        check_graph(graph)
+        check_kind(kind)
         if not len(source) == len(target) == len(time):
             raise InputError(
                 "source, target and time must be equally long, "
@@ -103,7 +103,7 @@ class EventStream:
         order = np.argsort(seconds, kind="stable")
         source_keys = _key_column("source", source, order)
         target_keys = _key_column("target", target, order)
-        if graph == "one-mode":
+        if kind == "one-mode":
             source_ids, target_ids, sources = _number_together(source_keys, target_keys)
             targets = sources
         else:
@@ -119,7 +119,7 @@ class EventStream:
             source=source_ids,
             target=target_ids,
             time=seconds[order],
-            graph=graph,
+            kind=kind,
             sources=sources,
             targets=targets,
             label=in_order(label, np.float64),
@@ -160,7 +160,7 @@ class EventStream:
 
     def compact(self) -> EventStream:
         """The same events with only the nodes that occur, numbered anew by first appearance."""
-        if self.graph == "one-mode":
+        if self.kind == "one-mode":
             kept, ids = number(pl.Series(np.stack([self.source, self.target], axis=1).ravel()))
             both = Identifiers(self.sources.keys.gather(kept))
             return replace(
@@ -182,7 +182,7 @@ class EventStream:
         In a one-mode graph a meeting has no direction: a→b and b→a are the same pair.
         """
         first, second = self.source, self.target
-        if self.graph == "one-mode":
+        if self.kind == "one-mode":
             first, second = np.minimum(first, second), np.maximum(first, second)
         return first * self.num_targets + second
 
@@ -198,7 +198,7 @@ class EventStream:
         """Whether every column, key and the kind of graph are the same, bit for bit."""
         ours, theirs = self._columns(), other._columns()
         return (
-            self.graph == other.graph
+            self.kind == other.kind
             and self.sources == other.sources
             and self.targets == other.targets
             and ours.keys() == theirs.keys()

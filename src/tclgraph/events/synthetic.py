@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tclgraph.errors import InputError
-from tclgraph.events.stream import EventStream, Graph
+from tclgraph.events.stream import EventStream, GraphKind
 
 _REPEAT, _HABIT, _WAVE, _COMMUNITY = range(4)
 _DAY = 86_400.0
@@ -37,7 +37,7 @@ class SyntheticConfig:
     waves: int = 20
     """Fashions that follow each other, each in its own equal part of the time span."""
     days: float = 30.0
-    graph: Graph = "bipartite"
+    kind: GraphKind = "bipartite"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -92,4 +92,4 @@ def synthesize(config: SyntheticConfig | None = None) -> EventStream:
         elif why == _HABIT and mine:
             target[event] = config.successor(mine[-1])
         mine.append(target[event])
-    return EventStream.from_columns(source, target, time, graph=config.graph)
+    return EventStream.from_columns(source, target, time, kind=config.kind)

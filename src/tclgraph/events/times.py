@@ -129,8 +129,8 @@ def _whole_seconds(parts: pl.DataFrame) -> pl.Series:
         pl.lit(":"),
         pl.col("second").fill_null("00"),
     )
-    moment = parts.select(clock.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)).to_series()
-    return moment.dt.epoch("s")
+    update = parts.select(clock.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)).to_series()
+    return update.dt.epoch("s")
 
 
 def _zone_offset(zone: pl.Series) -> pl.Series:

@@ -20,7 +20,7 @@ def write_file(stream: EventStream, path: str | Path) -> None:
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"cannot write {path.name}: the name must end in .parquet or .csv")
     if path.suffix == ".parquet":
-        write_parquet(_frame(stream), path, metadata={GRAPH_METADATA: stream.graph})
+        write_parquet(_frame(stream), path, metadata={GRAPH_METADATA: stream.kind})
         return
     with replacing(path) as temporary:
         _frame(stream).write_csv(temporary)

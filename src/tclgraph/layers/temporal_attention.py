@@ -1,4 +1,4 @@
-"""Attention of a node at a moment over the neighbours that it met before.
+"""Attention of a node at a update over the neighbours that it met before.
 
 A key, and a value, is a neighbour's vector and the code of how long ago it was met. As there are
 many neighbours, they are never projected: the query is brought to where they are, (W_Q q) · (W_K k)
@@ -65,7 +65,7 @@ class TemporalAttention(nn.Module):
         encoding: TimeEncoding,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """What rows make of their neighbours, each at one moment, [R, output width].
+        """What rows make of their neighbours, each at one update, [R, output width].
 
         With a generator weights are dropped out.
         """
@@ -90,7 +90,7 @@ class TemporalAttention(nn.Module):
     ) -> Tensor:
         """The same at many moments, [R, B, output width], not to be learned by.
 
-        `now` are the moments' turns, [B, P] or [R, B, P]. `own_RBD` may have one moment only, if it
+        `now` are the moments' turns, [B, P] or [R, B, P]. `own_RBD` may have one update only, if it
         is the same at all.
         """
         query_RBHE = self._query(own_RBD, encoding)

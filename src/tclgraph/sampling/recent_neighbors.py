@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray
-from tclgraph.dependency_graph.graph import NONE, DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.last_instances import LastInstances
 from tclgraph.sampling.negatives import uniform_negatives
@@ -54,8 +55,8 @@ def recent_neighbors(
     A node is given by one of its instances, from which its past is followed back: its last one
     (`graph.last_instance`), or any later than those looked for. A negative one has no past.
 
-    >>> from tclgraph.dependency_graph.graph import NodeSpace
-    >>> graph = DependencyGraph(NodeSpace(graph="one-mode", num_sources=4, num_targets=4))
+    >>> from tclgraph.events.node_space import NodeSpace
+    >>> graph = DependencyGraph(NodeSpace(kind="one-mode", num_sources=4, num_targets=4))
     >>> graph.extend(np.array([0, 1, 2, 0, 0, 3]), np.array([1.0, 2.0, 2.0]))
     >>> recent_neighbors(graph, graph.last_instance[[0, 0]], np.array([2.0, 9.0]), 2).node.tolist()
     [[1, 0], [3, 2]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.dependency_graph.graph import NodeSpace
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 
 

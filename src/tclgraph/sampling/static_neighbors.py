@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.dependency_graph.graph import NodeSpace
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 
 

@@ -23,7 +23,7 @@ less likely than one that is sooner by the mean gap between a node's events."""
 class TemporalWalks:
     """Of a finished graph, with all its events sorted by node; memory is linear in their number.
 
-    >>> from tclgraph.dependency_graph.graph import NodeSpace
+    >>> from tclgraph.events.node_space import NodeSpace
     >>> from tclgraph.events.stream import EventStream
     >>> stream = EventStream.from_columns(list("aab"), list("xyx"), [0.0, 5.0, 7.0])
     >>> graph = DependencyGraph(NodeSpace.of(stream))

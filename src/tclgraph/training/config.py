@@ -24,7 +24,7 @@ class TrainingConfig:
     """Of Adam."""
     warm_up: NonNegativeInt = 0
     """Batches over which the learning rate rises to that, evenly."""
-    averaging: Annotated[float, Field(gt=0, lt=1)] | None = None
+    ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Validate and keep a running mean of the weights, of which each batch leaves this share."""
     max_gradient_norm: PositiveFloat | None = None
     """Longer gradients are shortened to this; None leaves them as they are."""

@@ -22,17 +22,18 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Identifiers, Key
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph, check_graph
+from tclgraph.events.stream import EventStream, GraphKind, check_kind
 from tclgraph.events.writers import replacing
 from tclgraph.models.interface import Model
 from tclgraph.training.checkpoint import part_of
 from tclgraph.training.config import TrainingConfig, checked
 from tclgraph.training.loop import Step, train
-from tclgraph.training.progress import Watch, watching
+from tclgraph.training.progress import ProgressCallback, progress_bar
 from tclgraph.training.run_folder import RunFolder
 
 
@@ -100,7 +101,7 @@ class LearnedModel(Model):
 
     def start(self, events: EventStream, **measured: Any) -> None:
         """Take over the nodes, and build a network whose first weights depend on the seed alone."""
-        self._take(events.graph, events.sources, events.targets, measured)
+        self._take(events.kind, events.sources, events.targets, measured)
 
     def fit(
         self,
@@ -108,25 +109,25 @@ class LearnedModel(Model):
         *,
         run: str | Path | None = None,
         resume: bool = False,
-        watch: Watch | None = None,
+        progress: ProgressCallback | None = None,
     ) -> Self:
         """Train, and keep the epoch that does best on valid; the state ends with train.
 
         With `run` everything is kept in that folder as training goes, and `resume` continues what
-        was interrupted there, to the same weights as if it had not been. `watch` is called after
+        was interrupted there, to the same weights as if it had not been. `progress` is called after
         every batch; without it a bar is shown where someone watches.
         """
         folder = RunFolder(run) if run is not None else None
-        with nullcontext(watch) if watch else watching(always=False) as watcher:
-            train(self, split, run=folder, resume=resume, watch=watcher)
+        with nullcontext(progress) if progress else progress_bar(always=False) as callback:
+            train(self, split, run=folder, resume=resume, progress=callback)
         return self
 
     def _take(
-        self, graph: Graph, sources: Identifiers, targets: Identifiers, measured: dict[str, Any]
+        self, kind: GraphKind, sources: Identifiers, targets: Identifiers, measured: dict[str, Any]
     ) -> None:
         self.sources, self.targets, self.measured = sources, targets, measured
         self.graph = DependencyGraph(
-            NodeSpace(graph=graph, num_sources=len(sources), num_targets=len(targets))
+            NodeSpace(kind=kind, num_sources=len(sources), num_targets=len(targets))
         )
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(self.config.seed)
@@ -169,7 +170,7 @@ class LearnedModel(Model):
         same = (events.sources is self.sources or events.sources == self.sources) and (
             events.targets is self.targets or events.targets == self.targets
         )
-        if not same or events.graph != space.graph:
+        if not same or events.kind != space.kind:
             raise InputError(
                 "these events have other nodes than those the model was fitted on "
                 f"({events.num_sources} sources and {events.num_targets} targets, fitted on "
@@ -221,7 +222,7 @@ class LearnedModel(Model):
         """All vectors as a table: side ("both" in a one-mode graph), key, vector."""
         self.check_fitted()
         sides: tuple[Literal["source", "target"], ...] = ("source", "target")
-        if self.graph.space.graph == "one-mode":
+        if self.graph.space.kind == "one-mode":
             sides = ("source",)
         frames = []
         for side in sides:
@@ -263,7 +264,7 @@ class LearnedModel(Model):
             time=time.copy(),
             sources=self.sources,
             targets=self.targets,
-            graph=self.graph.space.graph,
+            kind=self.graph.space.kind,
         )
 
     # Keeping
@@ -282,7 +283,7 @@ class LearnedModel(Model):
             "model": self.name,
             "config": json.dumps(asdict(self.config)),
             "measured": json.dumps(self.measured),
-            "graph": self.graph.space.graph,
+            "kind": self.graph.space.kind,
         }
         with replacing(Path(folder) / self.saved_as) as path:
             path.write_bytes(to_bytes(tensors, metadata))
@@ -293,7 +294,7 @@ class LearnedModel(Model):
             metadata = file.metadata()
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         model = cls(**json.loads(metadata["config"]))
-        graph = check_graph(metadata["graph"])
+        graph = check_kind(metadata["kind"])
         sources = _identifiers(tensors["sources"])
         targets = sources if graph == "one-mode" else _identifiers(tensors["targets"])
         model._take(graph, sources, targets, json.loads(metadata["measured"]))

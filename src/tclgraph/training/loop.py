@@ -20,11 +20,10 @@ import numpy as np
 import torch
 
 from tclgraph.errors import InputError
-from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
-from tclgraph.training.average import WeightAverage
+from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.training.checkpoint import (
     Position,
     load_checkpoint,
@@ -32,7 +31,8 @@ from tclgraph.training.checkpoint import (
     weights_of,
 )
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.progress import Moment, Watch
+from tclgraph.training.ema import WeightEMA
+from tclgraph.training.progress import ProgressCallback, ProgressUpdate
 from tclgraph.training.run_folder import RunFolder, fingerprint
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def train(
     *,
     run: RunFolder | None = None,
     resume: bool = False,
-    watch: Watch | None = None,
+    progress: ProgressCallback | None = None,
 ) -> None:
     """Train a model; it ends with the weights of its best epoch and the state after train."""
     config = model.config
@@ -75,12 +75,12 @@ def train(
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]
         best, position = None, Position()
-        average = WeightAverage(model.network, config.averaging) if config.averaging else None
+        average = WeightEMA(model.network, config.ema_decay) if config.ema_decay else None
         if run and resume and run.checkpoint.exists():
             best, averaged, position = load_checkpoint(run.checkpoint, model.network, optimizer)
             if average and averaged:
                 average.weights = averaged
-        floor = _best_floor(split, config) if run or watch else None
+        heuristic = _best_heuristic(split, config) if run or progress else None
         last_saved = time.monotonic()
 
         def save() -> None:
@@ -111,8 +111,8 @@ def train(
                 position.loss_sum += step.loss
                 position.batch += 1
                 position.seconds += time.perf_counter() - started
-                if watch:
-                    watch(_moment(model, position, num_batches, split, floor))
+                if progress:
+                    progress(_progress_update(model, position, num_batches, split, heuristic))
                 if interruption.is_wanted:
                     save()
                     raise KeyboardInterrupt
@@ -122,7 +122,7 @@ def train(
             started = time.perf_counter()
             with average.in_place() if average else nullcontext():
                 report = evaluate(
-                    model, split, part="valid", beside_floors=False, at_most=config.valid_events
+                    model, split, part="valid", with_heuristics=False, at_most=config.valid_events
                 )
                 position.history.append(
                     {
@@ -142,10 +142,10 @@ def train(
                         _rest_after_train(model, split)
                         model.save(run.path)
             if run:
-                run.write_metrics([{"floor": floor}, *position.history])
+                run.write_metrics([{"heuristic": heuristic}, *position.history])
             save()
-            if watch:
-                watch(_moment(model, position, num_batches, split, floor))
+            if progress:
+                progress(_progress_update(model, position, num_batches, split, heuristic))
 
     if best is not None:
         model.network.load_state_dict(best)
@@ -169,12 +169,12 @@ def _is_out_of_patience(model: LearnedModel, position: Position) -> bool:
     return patience is not None and position.epoch - (position.best_epoch or 0) >= patience
 
 
-def _best_floor(split: Split, config: TrainingConfig) -> dict[str, Any]:
+def _best_heuristic(split: Split, config: TrainingConfig) -> dict[str, Any]:
     """The validation figure to beat."""
     metric = config.choose_by
     reports = [
-        evaluate(floor().fit(split), split, part="valid", at_most=config.valid_events)
-        for floor in floors_for(split.events.graph)
+        evaluate(heuristic().fit(split), split, part="valid", at_most=config.valid_events)
+        for heuristic in heuristics_for(split.events.kind)
     ]
     key = min if metric in LOWER_IS_BETTER else max
     best = key(reports, key=lambda report: report[metric])
@@ -194,18 +194,18 @@ def _check(step: Step, position: Position, model: LearnedModel, run: RunFolder |
     )
 
 
-def _moment(
+def _progress_update(
     model: LearnedModel,
     position: Position,
     num_batches: int,
     split: Split,
-    floor: dict[str, Any] | None,
-) -> Moment:
+    heuristic: dict[str, Any] | None,
+) -> ProgressUpdate:
     metric = model.config.choose_by
     last = position.history[-1] if position.history else None
     in_epoch = position.batch > 0
     batch_size = model.config.batch_size
-    return Moment(
+    return ProgressUpdate(
         epoch=position.epoch,
         epochs=model.config.epochs,
         batch=position.batch,
@@ -221,7 +221,7 @@ def _moment(
         metric=metric,
         valid=last["valid"] if last else None,
         best_epoch=position.best_epoch,
-        floor=(floor["model"], floor["valid"][metric]) if floor else None,
+        heuristic=(heuristic["model"], heuristic["valid"][metric]) if heuristic else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
+class ProgressUpdate:
     """Where training stands, after a batch or after an epoch's validation (batch is then 0)."""
 
     epoch: int
@@ -24,8 +24,8 @@ class Moment:
     valid: Mapping[str, float] | None
     """Metrics after the last finished epoch."""
     best_epoch: int | None
-    floor: tuple[str, float] | None
-    """Name and validation figure of the best floor."""
+    heuristic: tuple[str, float] | None
+    """Name and validation figure of the best heuristic."""
 
     @property
     def is_epoch_end(self) -> bool:
@@ -44,16 +44,16 @@ class Moment:
             words.append(f"{self.events_per_second:,.0f} events/s")
         if self.valid is not None:
             words.append(f"valid {self.metric} {self.valid[self.metric]:.4g}")
-        if self.floor is not None:
-            words.append(f"(floor {self.floor[0]} {self.floor[1]:.4g})")
+        if self.heuristic is not None:
+            words.append(f"(heuristic {self.heuristic[0]} {self.heuristic[1]:.4g})")
         return "  ".join(words)
 
 
-Watch: TypeAlias = Callable[[Moment], None]
+ProgressCallback: TypeAlias = Callable[[ProgressUpdate], None]
 
 
 @contextmanager
-def watching(*, always: bool) -> Iterator[Watch | None]:
+def progress_bar(*, always: bool) -> Iterator[ProgressCallback | None]:
     """A bar with time left where someone watches; else a line per epoch if `always`, on stderr."""
     if not sys.stderr.isatty():
         yield _print_epochs if always else None
@@ -65,17 +65,17 @@ def watching(*, always: bool) -> Iterator[Watch | None]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("preparing (the first run on a machine compiles)", total=None)
 
-        def show(moment: Moment) -> None:
+        def show(update: ProgressUpdate) -> None:
             bar.update(
                 task,
-                description=str(moment),
-                completed=moment.share,
+                description=str(update),
+                completed=update.share,
                 total=1.0,
             )
 
         yield show
 
 
-def _print_epochs(moment: Moment) -> None:
-    if moment.is_epoch_end:
-        print(moment, file=sys.stderr, flush=True)
+def _print_epochs(update: ProgressUpdate) -> None:
+    if update.is_epoch_end:
+        print(update, file=sys.stderr, flush=True)

@@ -4,7 +4,7 @@
 |--------------------|--------------------------------------------------------------------|
 | config.json        | model, settings, and what it is trained on                         |
 | environment.json   | machine and versions                                               |
-| metrics.jsonl      | one line per epoch: loss, rate, validation metrics; first the floor |
+| metrics.jsonl      | one line per epoch: loss, rate, validation metrics; first the heuristic |
 | last.safetensors   | where training stands, to resume from                              |
 | model.safetensors  | the best epoch so far, to load and use                             |
 
@@ -87,7 +87,7 @@ def fingerprint(split: Split) -> dict[str, Any]:
     for column in (events.source, events.target, events.time):
         content.update(column.tobytes())
     return {
-        "graph": events.graph,
+        "kind": events.kind,
         "split": str(split),
         "sizes": split.sizes,
         "sources": events.num_sources,

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tclgraph.evaluation.floors import floors_for
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.stream import EventStream
+from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.models.tcl.model import TCL
 
 SOURCES, TARGETS, COMMUNITIES = 120, 150, 3
@@ -64,8 +64,12 @@ def test_the_default_beats_every_floor(stream: Callable[[], EventStream]) -> Non
     num_pairs = len(events) if stream is never_twice else FAMILIAR * SOURCES
     assert len(np.unique(events.pairs())) == num_pairs
     ours = evaluate(TCL(threads=1).fit(split), split)
-    assert len(ours.floors) == len(floors_for("bipartite"))
-    for floor in ours.floors:
+    assert len(ours.heuristics) == len(heuristics_for("bipartite"))
+    for heuristic in ours.heuristics:
         for metric in ("MR", "MRR", "Hit@10"):
             sign = -1 if metric in LOWER_IS_BETTER else 1
-            assert sign * ours[metric] > sign * floor[metric], (floor.model, metric, str(ours))
+            assert sign * ours[metric] > sign * heuristic[metric], (
+                heuristic.model,
+                metric,
+                str(ours),
+            )

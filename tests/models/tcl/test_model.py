@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tclgraph import TCL, evaluate, load_model
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
-from tclgraph.events.stream import EventStream, Graph
-from tests.streams import GRAPHS
+from tclgraph.events.stream import EventStream, GraphKind
+from tests.streams import KINDS
 
 SMALL: dict[str, Any] = {
     "epochs": 1,
@@ -31,19 +31,19 @@ def test_a_model_without_embeddings_has_no_vectors() -> None:
         model.embed(["p3"])
 
 
-def small_split(graph: Graph) -> Split:
+def small_split(kind: GraphKind) -> Split:
     random = np.random.default_rng(0)
     people = [f"p{number}" for number in range(9)]
     return EventStream.from_columns(
-        random.choice(people, size=90), random.choice(people, size=90), range(90), graph=graph
+        random.choice(people, size=90), random.choice(people, size=90), range(90), kind=kind
     ).split(0.6, 0.2)
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_answers_are_in_the_words_of_the_log(graph: Graph, tmp_path: Path) -> None:
-    split = small_split(graph)
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_in_the_words_of_the_log(kind: GraphKind, tmp_path: Path) -> None:
+    split = small_split(kind)
     model = TCL(**SMALL).fit(split)
-    evaluate(model, split, beside_floors=False)  # the state now ends with test
+    evaluate(model, split, with_heuristics=False)  # the state now ends with test
     best = model.recommend("p3", top=4)
     assert len({one.target for one in best}) == 4
     assert {one.target for one in best} <= set(split.events.targets.keys)
@@ -55,9 +55,9 @@ def test_answers_are_in_the_words_of_the_log(graph: Graph, tmp_path: Path) -> No
     assert_array_equal(loaded.embed(["p3", "p1"]), model.embed(["p3", "p1"]))
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-def test_the_state_at_a_time_is_that_of_the_events_before_it(graph: Graph) -> None:
-    split = small_split(graph)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_state_at_a_time_is_that_of_the_events_before_it(kind: GraphKind) -> None:
+    split = small_split(kind)
     model = TCL(**SMALL).fit(split)
     then = model.embed(side="target")
     now = float(split.events.time[split.train_end])
@@ -67,9 +67,9 @@ def test_the_state_at_a_time_is_that_of_the_events_before_it(graph: Graph) -> No
     assert np.abs(model.embed(side="target") - then).max() > 1e-3
 
 
-@pytest.mark.parametrize(("graph", "sides"), [("bipartite", 2), ("one-mode", 1)])
-def test_all_vectors_as_a_table(graph: Graph, sides: int) -> None:
-    model = TCL(**SMALL).fit(small_split(graph))
+@pytest.mark.parametrize(("kind", "sides"), [("bipartite", 2), ("one-mode", 1)])
+def test_all_vectors_as_a_table(kind: GraphKind, sides: int) -> None:
+    model = TCL(**SMALL).fit(small_split(kind))
     table = model.embeddings()
     assert table.schema == {
         "side": pl.String(),
@@ -89,7 +89,7 @@ def test_a_model_that_was_not_fitted_says_so() -> None:
         lambda model: model.recommend("p1"),
         lambda model: model.embed(["p1"]),
         lambda model: model.observe(split.train),
-        lambda model: evaluate(model, split, beside_floors=False),
+        lambda model: evaluate(model, split, with_heuristics=False),
         lambda model: model.save("nowhere"),
     ):
         with pytest.raises(InputError, match="this model has learned nothing yet"):

@@ -87,7 +87,7 @@ def reference_of(model: TCL, events: EventStream, **dropout: Any) -> ReferenceTC
 
 def all_vectors(model: TCL) -> Tensor:
     sides = [model.embed(side="source")]
-    if model.graph.space.graph == "bipartite":
+    if model.graph.space.kind == "bipartite":
         sides.append(model.embed(side="target"))
     return torch.from_numpy(np.concatenate(sides))
 

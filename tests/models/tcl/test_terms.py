@@ -1,6 +1,6 @@
 """The score of the default preset against its formula written down, candidate by candidate.
 
-Facts have a reference of their own, and so have vectors: here it is how they are put together.
+HistoryFeatures have a reference of their own, and so have vectors: here it is how they are put together.
 """
 
 from typing import Any
@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
-from tclgraph.history.facts import Facts, Present
+from tclgraph.features.history import HistoryFeatures, HistoryState
 from tclgraph.models.tcl.model import TCL
 from tclgraph.models.tcl.terms import Scale
 from tclgraph.models.tcl.windows import FullWindow
@@ -27,7 +28,7 @@ from tests.models.tcl.test_reference import (
     seeds,
 )
 
-SWITCHES = ("centred", "pair_history", "candidate_state", "source_state", "nearby", "embeddings")
+SWITCHES = ("centered", "pair_history", "candidate_state", "source_state", "nearby", "embeddings")
 
 
 @st.composite
@@ -53,17 +54,17 @@ def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
     with torch.no_grad():
         for parameter in model.network.parameters():
             parameter.normal_(std=0.4, generator=generator)
-        if model.config.centred:
+        if model.config.centered:
             model.network.usual.normal_(generator=generator)
     model.forget()
     return model
 
 
-def facts_before(events: EventStream, event: int, source: int, time: float) -> Facts:
+def facts_before(events: EventStream, event: int, source: int, time: float) -> HistoryFeatures:
     """From a graph that ends just before the event."""
     graph = DependencyGraph(NodeSpace.of(events))
     graph.append(events[:event])
-    return Present(graph).facts(np.array([source]), np.array([time]))
+    return HistoryState(graph).facts(np.array([source]), np.array([time]))
 
 
 class SlowScores:
@@ -73,7 +74,7 @@ class SlowScores:
         self.config = model.config
         self.events = events
         self.reference = reference_of(model, events)
-        self.usual = model.network.usual if model.config.centred else None
+        self.usual = model.network.usual if model.config.centered else None
         assert model.network.terms is not None
         self.known: dict[str, Tensor] = {**dict(model.network.terms.named_parameters())}
         self.known |= dict(model.network.terms.named_buffers())
@@ -222,7 +223,7 @@ def test_loss_and_every_gradient(
     first = at * model.config.batch_size
     sources = train.source[first : first + len(window.true_column)].tolist()
     asking = [slow.reference.predictive_vector(one, first + row) for row, one in enumerate(sources)]
-    usual = torch.stack(asking).mean(dim=0) if chosen["centred"] else None
+    usual = torch.stack(asking).mean(dim=0) if chosen["centered"] else None
     losses = []
     for row in range(len(window.true_column)):
         true = int(train.target[first + row])

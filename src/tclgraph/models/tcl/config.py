@@ -57,7 +57,7 @@ class TCLConfig(TrainingConfig):
     """Of more targets than this, so many are drawn for each batch to stand for all."""
     embeddings: bool = True
     """False: only the terms below make the score."""
-    centred: bool = False
+    centered: bool = False
     """Of a source's vector only the difference from other sources' counts."""
     pair_history: bool = False
     """What source and target have had with each other: when last, how often, who began."""
@@ -78,7 +78,7 @@ class TCLConfig(TrainingConfig):
 
     def __post_init__(self) -> None:
         terms = (
-            "centred",
+            "centered",
             "pair_history",
             "repeat_gate",
             "candidate_state",
@@ -104,7 +104,7 @@ class TCLConfig(TrainingConfig):
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {
         "contrast": "full",
-        "centred": True,
+        "centered": True,
         "pair_history": True,
         "repeat_gate": True,
         "repeat_bias": 1.5,
@@ -115,7 +115,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "batch_size": 256,
         "learning_rate": 1e-3,
         "warm_up": 50,
-        "averaging": 0.99,
+        "ema_decay": 0.99,
         "epochs": 10,
         "patience": 3,
     },

@@ -62,7 +62,7 @@ class TCLNetwork(nn.Module):
             self.intensity = PairIntensity()
         self._initialize()
         self.terms = HistoryTerms(config) if config.contrast == "full" else None
-        if config.centred:
+        if config.centered:
             # The mean vector of sources, as the last hundred batches or so had them.
             self.register_buffer("usual", torch.zeros(width))
 
@@ -105,7 +105,7 @@ class TCLNetwork(nn.Module):
         Centred, only what sets a source apart from others counts. What all sources agree on is how
         popular a target is; that was learned of the past, and facts know it as of now.
         """
-        if not self.config.centred:
+        if not self.config.centered:
             return self.discriminator.ranking_key(asking_BD)
         usual = self.usual
         if learning:

@@ -10,7 +10,7 @@ from torch import Tensor
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.stream import EventStream
-from tclgraph.history.facts import Facts
+from tclgraph.features.history import HistoryFeatures
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.models.tcl.state import NodeStates, encode
 from tclgraph.models.tcl.terms import Choice
@@ -84,7 +84,7 @@ def score_each(network: TCLNetwork, states: NodeStates, events: EventStream) -> 
     )
 
 
-def _log_probabilities(network: TCLNetwork, facts: Facts, match_BT: Tensor) -> ScoreArray:
+def _log_probabilities(network: TCLNetwork, facts: HistoryFeatures, match_BT: Tensor) -> ScoreArray:
     """Of each target being the next."""
     assert network.terms is not None
     every = Choice(np.arange(match_BT.shape[1]))

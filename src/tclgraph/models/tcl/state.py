@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tclgraph.arrays import IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
-from tclgraph.history.facts import Present
+from tclgraph.features.history import HistoryState
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.sampling.dependency_subgraphs import pack, singleton
 
@@ -53,7 +53,7 @@ class NodeStates:
     def __init__(self, network: TCLNetwork, graph: DependencyGraph) -> None:
         self.graph = graph
         self._network = network
-        self._present = Present(graph)
+        self._present = HistoryState(graph)
         num_nodes = graph.space.num_nodes
         self._vector = network.node.weight.new_zeros(num_nodes, network.config.width)
         # The instance that each vector came of; -1 - node is that node's singleton, and a number
@@ -61,7 +61,7 @@ class NodeStates:
         self._came_of = np.full(num_nodes, np.iinfo(np.int64).min)
 
     @property
-    def present(self) -> Present:
+    def present(self) -> HistoryState:
         """What facts are read off from, by the graph as it is now."""
         self._present.follow()
         return self._present

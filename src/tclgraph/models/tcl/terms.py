@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import IntArray, ScoreArray
-from tclgraph.history.facts import Facts
-from tclgraph.history.kernels import (
-    NUM_ACTIVITY_FACTS,
-    NUM_CANDIDATE_FACTS,
-    NUM_PAIR_FACTS,
-    NUM_SOURCE_FACTS,
-    NUM_SPARSE_FACTS,
+from tclgraph.features.history import HistoryFeatures
+from tclgraph.features.kernels import (
+    NUM_ACTIVITY_FEATURES,
+    NUM_CANDIDATE_FEATURES,
+    NUM_PAIR_FEATURES,
+    NUM_SOURCE_FEATURES,
+    NUM_SPARSE_FEATURES,
 )
 from tclgraph.layers.conditioned_scores import ConditionedScores
 from tclgraph.layers.lists import log_sum_exp
@@ -41,7 +41,7 @@ _NEVER = -1e9
 
 
 class Scale(nn.Module):
-    """Facts minus their mean, divided by their deviation in training; 0 if switched off."""
+    """HistoryFeatures minus their mean, divided by their deviation in training; 0 if switched off."""
 
     mean: Tensor
     inverse: Tensor
@@ -74,9 +74,9 @@ class Scale(nn.Module):
         return (facts_NF - self.mean) * self.inverse
 
 
-_ACTIVITY = slice(0, NUM_ACTIVITY_FACTS)
-_NEARBY = slice(NUM_ACTIVITY_FACTS, None)
-_SPARSE = slice(NUM_ACTIVITY_FACTS, NUM_ACTIVITY_FACTS + NUM_SPARSE_FACTS)
+_ACTIVITY = slice(0, NUM_ACTIVITY_FEATURES)
+_NEARBY = slice(NUM_ACTIVITY_FEATURES, None)
+_SPARSE = slice(NUM_ACTIVITY_FEATURES, NUM_ACTIVITY_FEATURES + NUM_SPARSE_FEATURES)
 _ALL = slice(None)
 
 
@@ -96,32 +96,34 @@ class HistoryTerms(nn.Module):
     def __init__(self, config: TCLConfig) -> None:
         super().__init__()
         self.config = config
-        self.source_scale = Scale(NUM_SOURCE_FACTS)
-        self.candidate_scale = Scale(NUM_CANDIDATE_FACTS)
-        self.pair_scale = Scale(NUM_PAIR_FACTS)
-        self.candidate = ConditionedScores(NUM_CANDIDATE_FACTS, _CANDIDATE_HIDDEN)
+        self.source_scale = Scale(NUM_SOURCE_FEATURES)
+        self.candidate_scale = Scale(NUM_CANDIDATE_FEATURES)
+        self.pair_scale = Scale(NUM_PAIR_FEATURES)
+        self.candidate = ConditionedScores(NUM_CANDIDATE_FEATURES, _CANDIDATE_HIDDEN)
         self.by_all = nn.Parameter(torch.randn(_CANDIDATE_HIDDEN) / _CANDIDATE_HIDDEN**0.5)
-        self.by_source = nn.Linear(NUM_SOURCE_FACTS, _CANDIDATE_HIDDEN)
+        self.by_source = nn.Linear(NUM_SOURCE_FEATURES, _CANDIDATE_HIDDEN)
         nn.init.zeros_(self.by_source.weight)
         nn.init.zeros_(self.by_source.bias)
         self.pair = nn.Sequential(
-            nn.Linear(NUM_PAIR_FACTS + NUM_CANDIDATE_FACTS + NUM_SOURCE_FACTS, _PAIR_HIDDEN),
+            nn.Linear(
+                NUM_PAIR_FEATURES + NUM_CANDIDATE_FEATURES + NUM_SOURCE_FEATURES, _PAIR_HIDDEN
+            ),
             nn.GELU(),
             nn.Linear(_PAIR_HIDDEN, _PAIR_HIDDEN),
             nn.GELU(),
             nn.Linear(_PAIR_HIDDEN, 1),
         )
         self.gate = nn.Sequential(
-            nn.Linear(NUM_SOURCE_FACTS, _GATE_HIDDEN), nn.GELU(), nn.Linear(_GATE_HIDDEN, 1)
+            nn.Linear(NUM_SOURCE_FEATURES, _GATE_HIDDEN), nn.GELU(), nn.Linear(_GATE_HIDDEN, 1)
         )
 
-    def measure(self, sample: list[Facts]) -> None:
+    def measure(self, sample: list[HistoryFeatures]) -> None:
         """Learn what is usual from blocks of the training stream."""
         self.source_scale.measure(np.concatenate([facts.source for facts in sample]))
         self.pair_scale.measure(np.concatenate([facts.pair for facts in sample]))
         by_row = [facts.candidate.transpose(0, 2, 1) for facts in sample]
         self.candidate_scale.measure(
-            np.concatenate([one.reshape(-1, NUM_CANDIDATE_FACTS) for one in by_row])
+            np.concatenate([one.reshape(-1, NUM_CANDIDATE_FEATURES) for one in by_row])
         )
         # 0 nearly everywhere, so their deviation says little.
         self.candidate_scale.leave(_SPARSE)
@@ -133,7 +135,7 @@ class HistoryTerms(nn.Module):
             self.candidate_scale.switch_off(_NEARBY)
 
     def forward(
-        self, facts: Facts, match_BK: Tensor, choice: Choice, repeat_bias: float = 0.0
+        self, facts: HistoryFeatures, match_BK: Tensor, choice: Choice, repeat_bias: float = 0.0
     ) -> Tensor:
         """Log-probability of every column, [B, K], the gate moved by so much."""
         source_BF = self.source_scale(self._tensor(facts.source))

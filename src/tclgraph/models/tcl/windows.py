@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.dependency_graph.graph import DependencyGraph, NodeSpace
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
-from tclgraph.history.facts import Facts, Present
+from tclgraph.features.history import HistoryFeatures, HistoryState
 from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.state import roots_of
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack, singleton
@@ -43,7 +44,7 @@ class FullWindow:
     """The same of the K columns as the window begins, then of both parties of its events."""
     state: IntArray
     """Which of these states each column is in before each event, [B, K]."""
-    facts: Facts
+    facts: HistoryFeatures
     column_of: IntArray
     true_column: IntArray
     weight: FloatArray | None
@@ -134,14 +135,14 @@ class TrainingWindows:
             weight=weight,
         )
 
-    def facts(self, event: IntArray, columns: IntArray | None = None) -> Facts:
+    def facts(self, event: IntArray, columns: IntArray | None = None) -> HistoryFeatures:
         """What was known before each of these consecutive events."""
-        present = Present(self.graph, int(event[0]))
+        present = HistoryState(self.graph, int(event[0]))
         return present.facts(
             self.graph.node[2 * event], self.graph.time[event], columns, reveals=True
         )
 
-    def sample_of_facts(self) -> list[Facts]:
+    def sample_of_facts(self) -> list[HistoryFeatures]:
         """From windows spread over the stream; the first ones, when little was known, left out."""
         where = _spread(len(self) // 4, len(self) - 1, _FACT_WINDOWS)
         columns = _spread(0, self._space.num_targets - 1, _FACT_COLUMNS)

@@ -1,1 +1,0 @@
-"""Results that stand in the repository: repeated runs, their tables and their plots."""

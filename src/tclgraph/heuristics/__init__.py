@@ -1,0 +1,1 @@
+"""Heuristic baselines: simple rules that every learned model is compared with."""

@@ -1,0 +1,1 @@
+"""Running many (log, model, settings, seed) jobs, each of which leaves files."""

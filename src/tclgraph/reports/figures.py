@@ -1,0 +1,186 @@
+"""Pictures of results. The only place that knows matplotlib."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice, pairwise
+from pathlib import Path
+from typing import Any
+
+from tclgraph.errors import InputError
+from tclgraph.evaluation.metrics import LOWER_IS_BETTER
+from tclgraph.events.writers import replacing
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+except ModuleNotFoundError:
+    raise InputError('figures need matplotlib: pip install "tclgraph[plots]"') from None
+
+# Text as text and no dates, so that the same result gives the same file.
+_SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "tclgraph"}
+
+# Between the margins of a page of A4, so that a font has on paper the size that it has here.
+_WIDTH_INCHES = 7.0
+_PRINT: dict[Any, Any] = {
+    "font.size": 8.5,
+    "axes.titlesize": 8.5,
+    "axes.labelsize": 8.5,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8.5,
+    "figure.titlesize": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+}
+# The colors of Okabe and Ito without their yellow, which is too faint on white. As there are
+# fewer dashes than colors, and fewer of these than markers, no two of 280 lines look the same.
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PANELS_PER_ROW = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """How metrics change with a setting, over seeds."""
+
+    name: str
+    x: tuple[float, ...]
+    mean: dict[str, tuple[float, ...]]
+    """By metric, at each x."""
+    deviation: dict[str, tuple[float, ...]]
+    """By metric, at each x; 0 where there is one seed only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """How one seed learned."""
+
+    name: str
+    epoch: tuple[int, ...]
+    loss: tuple[float, ...]
+    """Of training."""
+    valid: tuple[float, ...]
+    """The metric on the validation part."""
+    best_epoch: int
+
+
+def draw_sweep(
+    series: Sequence[Series], *, metrics: tuple[str, ...], xlabel: str, title: str, path: Path
+) -> None:
+    """Metrics by the value of a setting: a panel per metric, a line per series, bars of deviation.
+
+    Writes `path` with .png and .svg added.
+    """
+    values = sorted({value for one in series for value in one.x})
+    with mpl.rc_context(_PRINT):
+        figure = Figure(figsize=(_WIDTH_INCHES, 2.7), layout="constrained")
+        axes = figure.subplots(1, len(metrics), squeeze=False)[0]
+        for axis, metric in zip(axes, metrics, strict=True):
+            for one, style in zip(series, _styles(len(series)), strict=True):
+                axis.errorbar(
+                    one.x,
+                    one.mean[metric],
+                    yerr=one.deviation[metric],
+                    label=one.name,
+                    markersize=4.5,
+                    linewidth=1.3,
+                    elinewidth=0.9,
+                    capsize=2.5,
+                    **style,
+                )
+            axis.set_ylabel(_described(metric))
+            axis.set_xlabel(xlabel)
+            _set_ticks(axis, values)
+        figure.legend(
+            *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+        )
+        figure.suptitle(title)
+        _save(figure, path, dpi=160)
+
+
+def draw_curves(
+    curves: dict[str, list[Curve]],
+    *,
+    metric: str,
+    heuristic: tuple[str, float] | None,
+    title: str,
+    path: Path,
+) -> None:
+    """A validation metric by epoch: a panel per model, a line per seed, a dot at its best epoch.
+
+    The best heuristic, a name and a figure, is a dashed line in every panel. Writes `path` with .png
+    and .svg added.
+    """
+    num_columns = min(_PANELS_PER_ROW, len(curves))
+    num_rows = -(-len(curves) // num_columns)
+    names = list(dict.fromkeys(curve.name for seeds in curves.values() for curve in seeds))
+    styles = dict(zip(names, _styles(len(names)), strict=True))
+    handles: dict[str, Any] = {}
+    with mpl.rc_context(_PRINT):
+        figure = Figure(figsize=(_WIDTH_INCHES, 1.1 + 1.55 * num_rows), layout="constrained")
+        grid = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
+        panels = grid.flat
+        for (model, seeds), axis in zip(curves.items(), panels, strict=False):
+            axis.set_title(model)
+            for curve in seeds:
+                handles[curve.name] = _draw_curve(axis, curve, styles[curve.name])
+            if heuristic is not None:
+                label = f"best heuristic: {heuristic[0]}, {heuristic[1]:.4g}"
+                handles[label] = axis.axhline(
+                    heuristic[1], color="black", linestyle="--", linewidth=1
+                )
+        for axis in grid.flat[len(curves) :]:
+            axis.set_visible(False)
+        for axis in grid.flat[: len(curves)][-num_columns:]:
+            axis.xaxis.get_major_locator().set_params(integer=True)
+            axis.tick_params(labelbottom=True)
+            axis.set_xlabel("epoch")
+        figure.supylabel(f"valid {_described(metric)}", size=8.5)
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=4, frameon=False)
+        figure.suptitle(title)
+        _save(figure, path, dpi=160)
+
+
+def _draw_curve(axis: Axes, curve: Curve, style: dict[str, Any]) -> Any:
+    (line,) = axis.plot(
+        curve.epoch,
+        curve.valid,
+        linewidth=0.9,
+        markersize=4,
+        markevery=[curve.epoch.index(curve.best_epoch)],
+        **style,
+    )
+    return line
+
+
+def _styles(count: int) -> list[dict[str, Any]]:
+    """Told apart by color, and in black and white by dash and marker."""
+    looks = zip(cycle(_COLORS), cycle(_DASHES), cycle(_MARKERS), strict=False)
+    return [
+        {"color": color, "linestyle": dash, "marker": marker}
+        for color, dash, marker in islice(looks, count)
+    ]
+
+
+def _set_ticks(axis: Axes, values: Sequence[float]) -> None:
+    """At the values that were tried, evenly spaced if each is the double of the one before."""
+    if values[0] > 0 and all(after == 2 * before for before, after in pairwise(values)):
+        axis.set_xscale("log", base=2)
+    axis.set_xticks(values, labels=[f"{value:g}" for value in values])
+    axis.minorticks_off()
+
+
+def _described(metric: str) -> str:
+    return f"{metric} (lower is better)" if metric in LOWER_IS_BETTER else metric
+
+
+def _save(figure: Figure, path: Path, *, dpi: int) -> None:
+    with mpl.rc_context(_SVG):
+        with replacing(path.with_suffix(".svg")) as temporary:
+            figure.savefig(temporary, format="svg", metadata={"Date": None})
+        with replacing(path.with_suffix(".png")) as temporary:
+            figure.savefig(temporary, format="png", dpi=dpi)
