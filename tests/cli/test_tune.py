@@ -271,7 +271,12 @@ def test_bad_input_gives_one_sentence_and_exit_code_2(
         assert message in error
         assert all(note.startswith("note: ") for note in notes)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    for words in (("tune",), (*TUNE, "--trials", "0"), (*TUNE, "--budget", "inf")):
+    for words in (
+        ("tune",),
+        (*TUNE, "--trials", "0"),
+        (*TUNE, "--budget", "inf"),
+        (*TUNE, "--preset", "paper"),
+    ):
         code, _, err = run_here(*words)
         assert code == 2
         assert "Traceback" not in err
