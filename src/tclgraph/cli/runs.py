@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tclgraph.cli.options import DEFAULT_MODEL, LogOptions
+from tclgraph.cli.options import DEFAULT_MODEL
 from tclgraph.errors import InputError
+from tclgraph.events.log_spec import LogSpec
 
 if TYPE_CHECKING:
     from tclgraph.training.learned import LearnedModel
@@ -18,21 +19,21 @@ if TYPE_CHECKING:
 _LOG_FILE = "log.json"
 
 
-def remember_log(run: Path, log: str, options: LogOptions) -> None:
+def remember_log(run: Path, spec: LogSpec) -> None:
     """Keep in the run folder how to read its log again, from wherever."""
     from tclgraph.training.run_folder import RunFolder
 
-    path = Path(log)
-    found = {"log": str(path.resolve()) if path.exists() else log, "options": asdict(options)}
-    RunFolder(run).write(_LOG_FILE, json.dumps(found, indent=2))
+    path = Path(spec.log)
+    if path.exists():
+        spec = replace(spec, log=str(path.resolve()))
+    RunFolder(run).write(_LOG_FILE, json.dumps(spec.to_json(), indent=2))
 
 
-def recall_log(run: Path) -> tuple[str, LogOptions]:
+def recall_log(run: Path) -> LogSpec:
     """The log of a run, and how it was read and split."""
     try:
-        found = json.loads((run / _LOG_FILE).read_text())
-        return found["log"], LogOptions(**found["options"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return LogSpec.from_json(json.loads((run / _LOG_FILE).read_text()))
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"{run} is not the folder of a run ({error}); give one that `tclgraph train` made"
         ) from None

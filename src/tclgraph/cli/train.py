@@ -31,12 +31,11 @@ def train(
     ] = False,
     as_json: options.Json = False,
     *,
-    log_options: options.LogOptions,
+    spec_for: options.SpecFor,
 ) -> None:
     """Train a model on a log and keep the epoch that does best on the validation part."""
-    from tclgraph.cli.log import open_split
     from tclgraph.cli.runs import learned_kind, recall_log, remember_log
-    from tclgraph.cli.terminal import print_json
+    from tclgraph.cli.terminal import open_log, print_json
     from tclgraph.errors import InputError
     from tclgraph.training.loop import best_epoch
     from tclgraph.training.progress import progress_bar
@@ -52,10 +51,9 @@ def train(
     known = folder.read_config() if resume else None
     if known is not None:
         # What was said then need not be said again, and what is said now must be the same.
-        said = log
-        log, log_options = recall_log(run)
-        if said is not None and log not in (said, str(Path(said).resolve())):
-            raise InputError(f"{run} was begun with the log {log}, not {said}; leave it out")
+        spec = recall_log(run)
+        if log is not None and spec.log not in (log, str(Path(log).resolve())):
+            raise InputError(f"{run} was begun with the log {spec.log}, not {log}; leave it out")
         if model not in (None, known["model"]):
             raise InputError(f"{run} was begun with the model {known['model']}, not {model}")
         fitted = learned_kind(known["model"], preset)(**{**known["settings"], **settings})
@@ -63,11 +61,12 @@ def train(
         if log is None:
             raise InputError(f"{run} holds no run to resume; give a log to begin one")
         fitted = learned_kind(model or options.DEFAULT_MODEL, preset)(**settings)
+        spec = spec_for(log)
     if not resume:
         folder.refuse_another()
-    split = open_split(log, log_options)
+    split = open_log(spec)
     if known is None:
-        remember_log(run, log, log_options)
+        remember_log(run, spec)
     try:
         with progress_bar(always=True) as progress:
             fitted.fit(split, run=run, resume=resume, progress=progress)

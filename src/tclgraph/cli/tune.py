@@ -46,15 +46,14 @@ def tune(
     ] = 0,
     as_json: options.Json = False,
     *,
-    log_options: options.LogOptions,
+    spec_for: options.SpecFor,
 ) -> None:
     """Search the settings that do best on the validation part; the same call again goes on."""
     from dataclasses import asdict
     from functools import partial
 
-    from tclgraph.cli.log import open_split
     from tclgraph.cli.runs import learned_kind
-    from tclgraph.cli.terminal import print_json, print_table
+    from tclgraph.cli.terminal import open_log, print_json, print_table
     from tclgraph.errors import InputError
     from tclgraph.tuning.search import open_search
 
@@ -67,7 +66,8 @@ def tune(
         names = ", ".join(every)
         raise InputError(f"--set leaves nothing to search; leave out one of {names}")
     study = study or Path("runs") / f"tune-{model}-{Path(log).name.split('.')[0]}"
-    split = open_split(log, log_options)
+    spec = spec_for(log)
+    split = open_log(spec)
 
     with open_search(build, split, space, folder=study, seed=seed) as search:
         if before := search.trials():
@@ -86,7 +86,7 @@ def tune(
     words += ["--preset", preset] if preset else []
     for name, value in {**fixed, **best.settings}.items():
         words += ["--set", f"{name}={value}"]
-    command = shlex.join([*words, *log_options.words(), "--run", str(study / "best")])
+    command = shlex.join([*words, *spec.flags(), "--run", str(study / "best")])
     if as_json:
         print_json(
             {
