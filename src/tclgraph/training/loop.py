@@ -21,7 +21,7 @@ import torch
 
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
-from tclgraph.evaluation.protocol import evaluate
+from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.training.checkpoint import (
@@ -121,9 +121,7 @@ def train(
 
             started = time.perf_counter()
             with average.in_place() if average else nullcontext():
-                report = evaluate(
-                    model, split, part="valid", with_heuristics=False, at_most=config.valid_events
-                )
+                report = validate(model, split, max_events=config.valid_events)
                 position.history.append(
                     {
                         "epoch": position.epoch + 1,
@@ -173,7 +171,7 @@ def _best_heuristic(split: Split, config: TrainingConfig) -> dict[str, Any]:
     """The validation figure to beat."""
     metric = config.choose_by
     reports = [
-        evaluate(heuristic().fit(split), split, part="valid", at_most=config.valid_events)
+        validate(heuristic().fit(split), split, max_events=config.valid_events)
         for heuristic in heuristics_for(split.events.kind)
     ]
     key = min if metric in LOWER_IS_BETTER else max
