@@ -171,12 +171,12 @@ def backward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
         for index in range(first_query, last_query):
             longest = max(longest, start[index + 1] - start[index])
         scaled_query = np.empty(width, query.dtype)
-        output_slope = np.empty(width, query.dtype)
+        output_gradient = np.empty(width, query.dtype)
         product = np.empty(width, query.dtype)
         spread = np.empty(width, query.dtype)
-        query_slope = np.empty(width, query.dtype)
-        mean_slope = np.empty(num_heads, query.dtype)
-        weight_slope = np.empty((longest, num_heads), query.dtype)
+        query_total = np.empty(width, query.dtype)
+        mean_gradient = np.empty(num_heads, query.dtype)
+        weight_gradient = np.empty((longest, num_heads), query.dtype)
         for index in range(first_query, last_query):
             first, last = start[index], start[index + 1]
             if last - first == 1:
@@ -187,37 +187,39 @@ def backward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
                 continue
             for column in range(width):
                 scaled_query[column] = query[index, column] * scale
-                output_slope[column] = gradient[index, column]
-                query_slope[column] = 0.0
+                output_gradient[column] = gradient[index, column]
+                query_total[column] = 0.0
             for head in range(num_heads):
-                mean_slope[head] = 0.0
+                mean_gradient[head] = 0.0
             for pair in range(first, last):
                 row = keys[pair]
                 for column in range(width):
-                    product[column] = output_slope[column] * key_value[row, width + column]
+                    product[column] = output_gradient[column] * key_value[row, width + column]
                 for head in range(num_heads):
-                    slope = product[head]
+                    derivative = product[head]
                     for part in range(1, head_width):
-                        slope += product[part * num_heads + head]
-                    weight_slope[pair - first, head] = slope
-                    mean_slope[head] += weight[pair, head] * slope
+                        derivative += product[part * num_heads + head]
+                    weight_gradient[pair - first, head] = derivative
+                    mean_gradient[head] += weight[pair, head] * derivative
                 for part in range(head_width):
                     for head in range(num_heads):
                         spread[part * num_heads + head] = weight[pair, head]
                 for column in range(width):
-                    key_value_gradient[row, width + column] += spread[column] * output_slope[column]
+                    key_value_gradient[row, width + column] += (
+                        spread[column] * output_gradient[column]
+                    )
             for pair in range(first, last):
                 row = keys[pair]
                 for part in range(head_width):
                     for head in range(num_heads):
                         spread[part * num_heads + head] = weight[pair, head] * (
-                            weight_slope[pair - first, head] - mean_slope[head]
+                            weight_gradient[pair - first, head] - mean_gradient[head]
                         )
                 for column in range(width):
-                    query_slope[column] += spread[column] * key_value[row, column]
+                    query_total[column] += spread[column] * key_value[row, column]
                 for column in range(width):
                     key_value_gradient[row, column] += spread[column] * scaled_query[column]
             for column in range(width):
-                query_gradient[index, column] = query_slope[column] * scale
+                query_gradient[index, column] = query_total[column] * scale
 
     return backward  # type: ignore[no-any-return]
