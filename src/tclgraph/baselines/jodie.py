@@ -177,9 +177,10 @@ class JODIE(CoupledModel):
         return JODIENetwork(self.config.width, self.graph.space)
 
     def make_optimizer(self) -> torch.optim.Optimizer:
-        # The published loss is a sum over events, here it is a mean. Adam's steps do not depend on
-        # the scale of the gradients, except relative to eps and weight_decay: so these are scaled.
-        # Fused, because most of a step updates the many weights of one-hot codes.
+        # The published loss is a sum over events; here it is divided by the batch size. Adam's
+        # steps do not depend on the scale of the gradients, except relative to eps and
+        # weight_decay, so these are divided too. Fused, because most of a step updates the many
+        # weights of one-hot codes.
         size = self.config.batch_size
         return torch.optim.Adam(
             self.parameter_groups(),
@@ -190,7 +191,7 @@ class JODIE(CoupledModel):
         )
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
-        """Return the mean loss of a window of consecutive events, taken one after another.
+        """Return the loss of a window of consecutive events, divided by the batch size.
 
         Paper: one optimizer step for each 500th of the time span of the log; the loss is the sum
         over t-batches of the mean of each. Here: one step for every `batch_size` events, with equal

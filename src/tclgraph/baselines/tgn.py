@@ -147,6 +147,7 @@ class TGN(AttentionModel):
     # Training
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        """Return the loss of a batch, given the memory before it; then store its messages."""
         if batch == 0:
             self.network.reset_memory()
         loss = super().loss(batch, random)
