@@ -15,22 +15,21 @@ def test_neighbors_agree_with_a_search_through_all_events(stream: EventStream) -
     half = len(stream) // 2
     for rows in (slice(0, half), slice(half, None)):
         history.observe(stream.source[rows], stream.target[rows], stream.time[rows], numbers[rows])
-    for copy in (history, PairHistory.from_arrays(history.to_arrays())):
-        for source in range(stream.num_sources):
-            neighbors = copy.neighbors_of(source)
-            events = np.flatnonzero(stream.source == source).tolist()
-            assert neighbors.target.tolist() == list(dict.fromkeys(stream.target[events].tolist()))
-            for target, count, number, time in zip(
-                neighbors.target,
-                neighbors.count,
-                neighbors.last_number,
-                neighbors.last_time,
-                strict=True,
-            ):
-                interactions = [event for event in events if stream.target[event] == target]
-                assert count == len(interactions)
-                assert number == interactions[-1] + 1
-                assert time == stream.time[interactions[-1]]
+    for source in range(stream.num_sources):
+        neighbors = history.neighbors_of(source)
+        events = np.flatnonzero(stream.source == source).tolist()
+        assert neighbors.target.tolist() == list(dict.fromkeys(stream.target[events].tolist()))
+        for target, count, number, time in zip(
+            neighbors.target,
+            neighbors.count,
+            neighbors.last_number,
+            neighbors.last_time,
+            strict=True,
+        ):
+            interactions = [event for event in events if stream.target[event] == target]
+            assert count == len(interactions)
+            assert number == interactions[-1] + 1
+            assert time == stream.time[interactions[-1]]
     assert len(history) == len(
         set(zip(stream.source.tolist(), stream.target.tolist(), strict=True))
     )

@@ -39,8 +39,8 @@ def recursive_states(
     named = dict(lstm.named_parameters())
     written = dict(zip("zos", named["written.weight"].chunk(3), strict=True))
     written_bias = dict(zip("zos", named["written.bias"].chunk(3), strict=True))
-    keep = dict(zip(("f0", "g0", "f1", "g1"), named["kept.weight"].chunk(4), strict=True))
-    keep_bias = dict(zip(("f0", "g0", "f1", "g1"), named["kept.bias"].chunk(4), strict=True))
+    keep = dict(zip(("f0", "g0", "f1", "g1"), named["forget.weight"].chunk(4), strict=True))
+    keep_bias = dict(zip(("f0", "g0", "f1", "g1"), named["forget.bias"].chunk(4), strict=True))
     from_child = [
         dict(zip("zosfg", named[f"{party}.weight"].chunk(5), strict=True))
         for party in ("from_own", "from_partner")

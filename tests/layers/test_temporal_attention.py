@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from tclgraph.layers.temporal_attention import Past, TemporalAttention, _Means, kept
+from tclgraph.layers.temporal_attention import Past, TemporalAttention, _Means, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 
 R, N, D, T, H, F = 70, 4, 3, 5, 2, 6
@@ -138,7 +138,7 @@ def test_gradients_with_dropout() -> None:
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
     is_real = torch.arange(3) < torch.tensor([[0], [1], [3], [2]])
-    mask = kept((4, H, 3), 0.4, torch.Generator().manual_seed(1)).double()
+    mask = dropout_mask((4, H, 3), 0.4, torch.Generator().manual_seed(1)).double()
     interval = torch.rand(4, 3, dtype=torch.float64)
     given: tuple[Any, ...] = (random(4, H, D + T), random(4, 3, D), random(T), random(T))
     assert torch.autograd.gradcheck(_Means.apply, (*given, interval, is_real, mask))

@@ -47,7 +47,7 @@ def unrolled_tree(trees: DependencyTrees, level: int, place: int) -> Tree:
     """Return the tree below a row, as the rows describe it."""
     sizes = [len(rows) for rows in trees.children]
     sizes.append(len(trees) - sum(sizes))
-    instance = int(trees.which[sum(sizes[:level]) + place])
+    instance = int(trees.row_instance[sum(sizes[:level]) + place])
     children: list[Any] = []
     if level < len(trees.children):
         places = trees.children[level][place].tolist()
@@ -91,7 +91,7 @@ def test_an_instance_occurs_once_in_a_level_of_a_tree(data: st.DataObject) -> No
     sizes = [len(rows) for rows in trees.children]
     sizes.append(len(trees) - sum(sizes))
     level = np.repeat(np.arange(5), sizes)
-    rows = list(zip(level.tolist(), trees.tree.tolist(), trees.which.tolist(), strict=True))
+    rows = list(zip(level.tolist(), trees.tree.tolist(), trees.row_instance.tolist(), strict=True))
     assert len(set(rows)) == len(rows)
     # Every row below the roots is a child, and children are in the tree of their parent.
     start = np.cumsum([0, *sizes])
@@ -127,5 +127,5 @@ def test_a_pair_without_other_neighbors_has_two_rows_per_level() -> None:
 def test_an_empty_graph_gives_trees_of_singletons() -> None:
     events = EventStream.from_columns(["a"], ["x"], [0.0])
     trees = unroll(DependencyGraph(NodeSpace.of(events)), np.array([[-1, -3]]), 3)
-    assert trees.node[trees.which].tolist() == [0, 2]
+    assert trees.node[trees.row_instance].tolist() == [0, 2]
     assert len(trees) == 2

@@ -78,13 +78,14 @@ def _fitted_models(
 ) -> "Callable[[Split], Iterable[Model]]":
     """Return a function of the split that gives the models to evaluate, fitted."""
     from tclgraph import registry
+    from tclgraph.cli.runs import load_run
     from tclgraph.errors import InputError
     from tclgraph.heuristics.rules import heuristics_for
 
     if run is not None:
         if name or data:
             raise InputError("a run knows its model and its log; leave out --model and --data")
-        loaded = registry.load_model(run)
+        loaded = load_run(run)
         return lambda _: [loaded]
     if name is None or data is None:
         raise InputError("nothing to evaluate; give the folder of a run, or --model and --data")

@@ -84,26 +84,3 @@ class PairHistory:
             last_number=np.frombuffer(self._last_number, dtype=np.int64)[slots],
             last_time=np.frombuffer(self._last_time, dtype=np.float64)[slots],
         )
-
-    def to_arrays(self) -> dict[str, IntArray | FloatArray]:
-        """Return the history as arrays with one row per pair; `from_arrays` restores it."""
-        pairs = np.array(list(self._slot_of), dtype=np.int64).reshape(-1, 2)
-        return {
-            "pair_source": pairs[:, 0].copy(),
-            "pair_target": pairs[:, 1].copy(),
-            "pair_count": np.array(self._count, dtype=np.int64),
-            "pair_last_number": np.array(self._last_number, dtype=np.int64),
-            "pair_last_time": np.array(self._last_time, dtype=np.float64),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: "dict[str, IntArray | FloatArray]") -> "PairHistory":
-        history = cls()
-        history.observe(
-            np.asarray(arrays["pair_source"], dtype=np.int64),
-            np.asarray(arrays["pair_target"], dtype=np.int64),
-            np.asarray(arrays["pair_last_time"], dtype=np.float64),
-            np.asarray(arrays["pair_last_number"], dtype=np.int64),
-        )
-        history._count = array("q", np.asarray(arrays["pair_count"], dtype=np.int64).tobytes())
-        return history

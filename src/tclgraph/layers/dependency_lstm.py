@@ -25,13 +25,13 @@ class DependencyLSTM(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.written = nn.Linear(width, 3 * width)  # z, o, s
-        self.kept = nn.Linear(width, 4 * width)  # f and g of own, f and g of partner
+        self.forget = nn.Linear(width, 4 * width)  # f and g of own, f and g of partner
         self.from_own = nn.Linear(width, 5 * width, bias=False)  # z, o, s, f, g
         self.from_partner = nn.Linear(width, 5 * width, bias=False)
         self.from_interval = nn.Parameter(torch.zeros(2, width))
         nn.init.zeros_(self.written.bias)
         # Paper: does not say. Here: both gates start open, because their product scales the memory.
-        nn.init.constant_(self.kept.bias, _FORGET_BIAS)
+        nn.init.constant_(self.forget.bias, _FORGET_BIAS)
 
     def forward(
         self,
@@ -47,7 +47,7 @@ class DependencyLSTM(nn.Module):
         children in the next level. Each distinct input is multiplied with the weights once.
         """
         written_IW = functional.linear(input_ID, self.written.weight)
-        kept_IW = functional.linear(input_ID, self.kept.weight) if children else input_ID
+        forget_IW = functional.linear(input_ID, self.forget.weight) if children else input_ID
         sizes = [len(level) for level in children]
         sizes.append(len(input_N) - sum(sizes))
         columns = (input_N, gate_N[:, None], interval_N[:, None])
@@ -57,7 +57,7 @@ class DependencyLSTM(nn.Module):
         hidden_by_level = [hidden]
         for child, (index, gate, interval) in zip(children[::-1], levels[-2::-1], strict=True):
             write = _gated(self.written.bias, gate, index, written_IW)
-            keep = _gated(self.kept.bias, gate, index, kept_IW)
+            keep = _gated(self.forget.bias, gate, index, forget_IW)
             hidden, cell = self._branch(write, keep, interval, child, hidden, cell)
             hidden_by_level.append(hidden)
         return torch.cat(hidden_by_level[::-1])

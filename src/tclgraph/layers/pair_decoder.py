@@ -16,23 +16,23 @@ class PairMerge(nn.Module):
 
     def __init__(self, first_width: int, second_width: int, hidden: int, width: int) -> None:
         super().__init__()
-        self.one = nn.Linear(first_width, hidden)
-        self.other = nn.Linear(second_width, hidden, bias=False)
+        self.first_half = nn.Linear(first_width, hidden)
+        self.second_half = nn.Linear(second_width, hidden, bias=False)
         self.output = nn.Linear(hidden, width)
         bound = (6 / (first_width + second_width + hidden)) ** 0.5
-        for half in (self.one, self.other):
+        for half in (self.first_half, self.second_half):
             nn.init.uniform_(
                 half.weight, -bound, bound
             )  # Glorot initialization of the two as one matrix
         nn.init.xavier_uniform_(self.output.weight)
-        for bias in (self.one.bias, self.output.bias):
+        for bias in (self.first_half.bias, self.output.bias):
             nn.init.zeros_(bias)
 
     def forward(self, first_A: Tensor, second_B: Tensor) -> Tensor:
-        return self.of_halves(self.one(first_A), self.other(second_B))
+        return self.of_halves(self.first_half(first_A), self.second_half(second_B))
 
     def of_halves(self, first_H: Tensor, second_H: Tensor) -> Tensor:
-        """Return the merged vector from `self.one(…)` and `self.other(…)`, which may broadcast."""
+        """Return the merged vector from `self.first_half(…)` and `self.second_half(…)`, which may broadcast."""
         merged: Tensor = self.output(torch.relu(first_H + second_H))
         return merged
 

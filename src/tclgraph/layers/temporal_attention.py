@@ -73,7 +73,7 @@ class TemporalAttention(nn.Module):
         mask_RHN = None
         if generator is not None and self.dropout:
             rows, count = is_real_RN.shape
-            mask_RHN = kept((rows, self.heads, count), self.dropout, generator).to(own_RD)
+            mask_RHN = dropout_mask((rows, self.heads, count), self.dropout, generator).to(own_RD)
         mean_RHE: Tensor = _Means.apply(  # type: ignore[no-untyped-call]
             self._query(own_RD, encoding),
             neighbor_RND,
@@ -135,7 +135,7 @@ class TemporalAttention(nn.Module):
         return value_HWE.transpose(1, 2) @ output_HWF
 
 
-def kept(shape: tuple[int, ...], dropout: float, generator: torch.Generator) -> Tensor:
+def dropout_mask(shape: tuple[int, ...], dropout: float, generator: torch.Generator) -> Tensor:
     """Return a dropout mask: 0 or 1 / (1 - dropout), drawn from the generator."""
     return torch.empty(shape).bernoulli_(1 - dropout, generator=generator) / (1 - dropout)
 

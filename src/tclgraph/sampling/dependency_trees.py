@@ -28,7 +28,7 @@ class DependencyTrees:
     children: tuple[IntArray, ...]
     """Positions of the own and the partner child of each row in the next level, [row, 2], for each
     level but the last. A missing child has the number of rows of the next level."""
-    which: IntArray
+    row_instance: IntArray
     """Index of each row's instance in the arrays below, which hold every instance once."""
     node: IntArray
     interval: FloatArray
@@ -48,19 +48,6 @@ class DependencyTrees:
         rows = np.full((len(size), size.max(initial=0)), len(self))
         rows[self.tree[order], np.arange(len(order)) - start[self.tree[order]]] = order
         return rows
-
-
-def pairs_of(instance: IntArray, absent: int) -> tuple[IntArray, IntArray]:
-    """The events to encode for these instances, as pairs of roots, and which root is each one's.
-
-    >>> pairs, position = pairs_of(np.array([5, 4, -1, 5]), absent=9)
-    >>> pairs.tolist(), position.tolist()
-    ([[-1, -10], [4, 5]], [3, 2, 0, 3])
-    """
-    is_real = instance >= 0
-    first, which = np.unique(np.where(is_real, instance & ~1, instance), return_inverse=True)
-    pairs = np.stack([first, np.where(first >= 0, first | 1, singleton(absent))], axis=1)
-    return pairs, 2 * which + np.where(is_real, instance & 1, 0)
 
 
 def unroll(graph: DependencyGraph, roots: IntArray, num_levels: int) -> DependencyTrees:
@@ -85,7 +72,7 @@ def unroll(graph: DependencyGraph, roots: IntArray, num_levels: int) -> Dependen
     return DependencyTrees(
         tree=np.concatenate(trees),
         children=tuple(children),
-        which=row_instance,
+        row_instance=row_instance,
         node=node,
         interval=interval,
         neighbors=neighbors,
