@@ -16,7 +16,9 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
-from tclgraph.features.history import HistoryFeatures, HistoryState
+from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.interactions import InteractionLog
+from tclgraph.features.state import HistoryState
 from tclgraph.models.tcl.model import TCL
 from tclgraph.models.tcl.terms import Scale
 from tclgraph.models.tcl.windows import FullWindow
@@ -64,7 +66,8 @@ def facts_before(events: EventStream, event: int, source: int, time: float) -> H
     """From a graph that ends just before the event."""
     graph = DependencyGraph(NodeSpace.of(events))
     graph.append(events[:event])
-    return HistoryState(graph).facts(np.array([source]), np.array([time]))
+    state = HistoryState(InteractionLog(graph))
+    return state.features(np.array([source]), np.array([time]))
 
 
 class SlowScores:

@@ -10,7 +10,7 @@ from torch import Tensor
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.stream import EventStream
-from tclgraph.features.history import HistoryFeatures
+from tclgraph.features.block import HistoryFeatures
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.models.tcl.state import NodeStates, encode
 from tclgraph.models.tcl.terms import Choice
@@ -26,7 +26,7 @@ def score_present(
     asking_BD = states.vectors(source)
     match_BT = network.ranking_key(asking_BD) @ states.vectors(targets).T
     if network.terms:
-        return _log_probabilities(network, states.present.facts(source, time), match_BT)
+        return _log_probabilities(network, states.present.features(source, time), match_BT)
     if network.config.objective == "contrastive":
         return match_BT.cpu().numpy()
     since_source_B = _elapsed(time, _last_time(states.graph, source))
@@ -71,7 +71,7 @@ def score_each(network: TCLNetwork, states: NodeStates, events: EventStream) -> 
     latest = graph.last_instance[np.unique(graph.node[2 * start :])]
     states.set_vectors(latest, new_ID[_index(latest - 2 * start, new_ID)])
     if network.terms:
-        facts = present.facts(events.source, events.time, reveals=True)
+        facts = present.features(events.source, events.time, reveal=True)
         return _log_probabilities(network, facts, torch.from_numpy(match).to(network.device))
     if network.config.objective == "contrastive":
         return match

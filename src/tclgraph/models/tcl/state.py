@@ -10,7 +10,8 @@ from torch import Tensor
 
 from tclgraph.arrays import IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
-from tclgraph.features.history import HistoryState
+from tclgraph.features.interactions import InteractionLog
+from tclgraph.features.state import HistoryState
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.sampling.dependency_subgraphs import pack, singleton
 
@@ -53,7 +54,7 @@ class NodeStates:
     def __init__(self, network: TCLNetwork, graph: DependencyGraph) -> None:
         self.graph = graph
         self._network = network
-        self._present = HistoryState(graph)
+        self._present = HistoryState(InteractionLog(graph))
         num_nodes = graph.space.num_nodes
         self._vector = network.node.weight.new_zeros(num_nodes, network.config.width)
         # The instance that each vector came of; -1 - node is that node's singleton, and a number
@@ -63,7 +64,7 @@ class NodeStates:
     @property
     def present(self) -> HistoryState:
         """What facts are read off from, by the graph as it is now."""
-        self._present.follow()
+        self._present.update()
         return self._present
 
     def vectors(self, node: IntArray) -> Tensor:

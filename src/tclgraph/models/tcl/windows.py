@@ -8,10 +8,12 @@ from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
-from tclgraph.features.history import HistoryFeatures, HistoryState
+from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.interactions import InteractionLog
+from tclgraph.features.state import HistoryState
 from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.state import roots_of
-from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack, singleton
+from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack
 from tclgraph.sampling.last_instances import LastInstances
 from tclgraph.sampling.negatives import pooled_negatives, uniform_negatives
 
@@ -63,6 +65,7 @@ class TrainingWindows:
         self.graph = DependencyGraph(self._space)
         self.graph.append(train)
         self._last = LastInstances(self.graph)
+        self._log = InteractionLog(self.graph)
         self._candidates = np.unique(train.target)
         if len(self._candidates) == 1:  # nothing else was ever met, so anything else will do
             self._candidates = np.arange(train.num_targets)
@@ -113,33 +116,49 @@ class TrainingWindows:
         column_of[columns] = np.arange(len(columns))
 
         facts = self.facts(event, columns)
+        instance = self._instances_before(event, columns, column_of)
         source = self.graph.node[2 * event]
         first, last = 2 * event[0], 2 * event[-1] + 2
         roots = np.concatenate(
             [
-                _or_singleton(facts.source_instance, source),
-                _or_singleton(facts.instance[0], columns + self._space.first_target),
+                self._last.before(source, event),
+                instance[0],
                 np.arange(first, last),
             ]
         )
         pairs, position = roots_of(roots, self._space.num_nodes)
-        changed = facts.instance >= first
+        changed = instance >= first
         return FullWindow(
             packed=pack(self.graph, pairs, self._config.levels),
             source_position=position[: len(event)],
             state_position=position[len(event) :],
-            state=np.where(changed, len(columns) + facts.instance - first, np.arange(len(columns))),
+            state=np.where(changed, len(columns) + instance - first, np.arange(len(columns))),
             facts=facts,
             column_of=column_of,
             true_column=column_of[true],
             weight=weight,
         )
 
+    def _instances_before(
+        self, event: IntArray, columns: IntArray, column_of: IntArray
+    ) -> IntArray:
+        """Return the latest instance (or singleton) of every column before each event, [B, K]."""
+        first_target = self._space.first_target
+        at_start = self._last.before(columns + first_target, event[:1])
+        instance = np.repeat(at_start[None], len(event), axis=0)
+        for row in range(len(event) - 1):
+            # The source comes last: a self-loop counts as its source's.
+            for changed in (2 * event[row] + 1, 2 * event[row]):
+                target = self.graph.node[changed] - first_target
+                if target >= 0 and column_of[target] >= 0:
+                    instance[row + 1 :, column_of[target]] = changed
+        return instance
+
     def facts(self, event: IntArray, columns: IntArray | None = None) -> HistoryFeatures:
         """What was known before each of these consecutive events."""
-        present = HistoryState(self.graph, int(event[0]))
-        return present.facts(
-            self.graph.node[2 * event], self.graph.time[event], columns, reveals=True
+        present = HistoryState(self._log, int(event[0]))
+        return present.features(
+            self.graph.node[2 * event], self.graph.time[event], columns, reveal=True
         )
 
     def sample_of_facts(self) -> list[HistoryFeatures]:
@@ -156,10 +175,6 @@ def _spread(first: int, last: int, most: int) -> IntArray:
     ([2, 5, 9], [2, 3, 4])
     """
     return np.unique(np.linspace(first, last, most).astype(np.int64))
-
-
-def _or_singleton(instance: IntArray, node: IntArray) -> IntArray:
-    return np.where(instance >= 0, instance, singleton(node))
 
 
 def _sample_weights(
