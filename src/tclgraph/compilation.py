@@ -25,11 +25,13 @@ from inspect import getfile
 from pathlib import Path
 from typing import Any
 
-from numba import config, njit
+import numba
+from numba import njit
 
 _PACKAGE = Path(__file__).resolve().parent
 _MAX_UNUSED_SECONDS = 7 * 86_400.0
 _lock = threading.Lock()
+_numba_config: Any = numba.config  # its settings have no types
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
@@ -44,12 +46,12 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Callab
         return njit(nogil=True, **options)(function)  # type: ignore[no-any-return]
     # numba reads CACHE_DIR once, when it decorates the function.
     with _lock:
-        previous = config.CACHE_DIR
-        config.CACHE_DIR = str(folder)
+        previous = _numba_config.CACHE_DIR
+        _numba_config.CACHE_DIR = str(folder)
         try:
             return njit(cache=True, nogil=True, **options)(function)  # type: ignore[no-any-return]
         finally:
-            config.CACHE_DIR = previous
+            _numba_config.CACHE_DIR = previous
 
 
 @cache
@@ -74,7 +76,7 @@ def cache_folder(module: str, path: Path) -> Path | None:
 
 
 def source_digest(path: Path) -> str:
-    """Return a digest of a file and of all files of the package that it imports, directly or not."""
+    """Return a digest of a file and of every file of the package that it depends on."""
     files = {path}
     pending = [path]
     while pending:
@@ -107,8 +109,8 @@ def _imported_files(path: Path) -> Iterator[Path]:
 
 
 def _cache_roots(path: Path) -> Iterator[Path]:
-    if config.CACHE_DIR:
-        yield Path(config.CACHE_DIR)
+    if _numba_config.CACHE_DIR:
+        yield Path(_numba_config.CACHE_DIR)
     yield path.parent / "__pycache__"
     if user_folder := os.environ.get("XDG_CACHE_HOME"):
         yield Path(user_folder) / "tclgraph"

@@ -38,8 +38,8 @@ def record_events(
         if events.previous_neighbor[2 * event] != NOT_NEW:
             for instance in (2 * event, 2 * event + 1):
                 neighbors.newest[node[instance]] = instance
-                neighbors.count[node[instance]] += 1
-            neighbors.count_as_target[target] += 1
+                neighbors.num_neighbors[node[instance]] += 1
+            neighbors.num_first_as_target[target] += 1
         for window in range(NUM_WINDOWS):
             change_window(event, window, 1, events, activity)
 
@@ -101,12 +101,8 @@ def write_activity(
 
     `log_count[n]` is log(1 + n), for every number that can occur.
     """
-    time, last_as_target, last_as_source = (
-        events.time,
-        activity.last_as_target,
-        activity.last_as_source,
-    )
-    num_as_target, in_window = activity.num_as_target, activity.in_window
+    time, in_window, num_as_target = events.time, activity.in_window, activity.num_as_target
+    last_as_target, last_as_source = activity.last_as_target, activity.last_as_source
     for column in range(len(candidates)):
         candidate = candidates[column]
         if num_as_target[candidate] > 0:
@@ -125,9 +121,10 @@ def write_activity(
         row = ActivityColumn.AS_TARGET_HOUR + window
         for column in range(len(candidates)):
             table[row, column] = log_count[in_window[window, candidates[column]]]
-    count, count_as_target = neighbors.count[events.first_target :], neighbors.count_as_target
+    num_neighbors = neighbors.num_neighbors[events.first_target :]
+    num_first_as_target = neighbors.num_first_as_target
     for column in range(len(candidates)):
-        table[ActivityColumn.NUM_NEIGHBORS, column] = log_count[count[candidates[column]]]
+        table[ActivityColumn.NUM_NEIGHBORS, column] = log_count[num_neighbors[candidates[column]]]
     for column in range(len(candidates)):
-        number = count_as_target[candidates[column]]
+        number = num_first_as_target[candidates[column]]
         table[ActivityColumn.NUM_FIRST_AS_TARGET, column] = log_count[number]

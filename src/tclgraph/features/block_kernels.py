@@ -7,8 +7,8 @@ import numpy as np
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.activity_kernels import (
-    record_events,
     recency_ranks,
+    record_events,
     update_ranks,
     write_activity,
 )
@@ -115,7 +115,7 @@ def _log_counts(num_queries: int, activity: Activity, neighbors: Neighbors) -> A
     most = max(
         activity.num_as_target.max(),
         activity.in_window.max(),
-        neighbors.count.max(),
+        neighbors.num_neighbors.max(),
         len(activity.num_as_target),
     )
     return np.log1p(np.arange(most + num_queries + 1)).astype(np.float32)

@@ -68,7 +68,7 @@ class InteractionLog:
         self._num_events = stop
 
     def _new_pairs(self, start: int) -> list[int]:
-        """Return the events from `start` on that are new pairs, in order, and remember the pairs."""
+        """Return the new pairs among the events from `start` on, and remember them."""
         source, target = self.graph.node[2 * start :: 2], self.graph.node[2 * start + 1 :: 2]
         # A pair is one number that does not depend on the direction.
         pairs = np.minimum(source, target) * self.graph.space.num_nodes

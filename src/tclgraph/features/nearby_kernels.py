@@ -157,7 +157,7 @@ def clear_nearby(num_reached: int, nearby: NearbyWorkspace) -> None:
 
 @kernel
 def write_nearby(candidates: IntArray, nearby: NearbyWorkspace, first_row: int, table: Any) -> None:
-    """Copy the nearby features of candidates to `table` from `first_row` on, one column for each."""
+    """Copy the features of candidates to `table` from `first_row` on, one column for each."""
     features = nearby.features
     for row in range(NUM_NEARBY_FEATURES):
         for column in range(len(candidates)):

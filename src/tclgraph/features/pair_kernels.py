@@ -1,4 +1,4 @@
-"""The pair features, built up while the events of a source are visited from the latest backwards."""
+"""The pair features, built up while the source's events are visited, the latest first."""
 
 from typing import Any, NamedTuple
 
@@ -47,7 +47,7 @@ def pair_workspace(num_targets: int, max_events: int) -> Any:
 def start_pair(
     row: int, target: int, elapsed: float, is_forward: bool, step: int, pairs: PairWorkspace
 ) -> None:
-    """Begin a row with the latest event of a pair, which `step` later events of the source follow."""
+    """Begin a row with a pair's latest event, after which the source has `step` other events."""
     pairs.row_of[target] = row
     pairs.target[row] = target
     pairs.last_elapsed[row] = elapsed

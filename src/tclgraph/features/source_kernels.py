@@ -1,4 +1,4 @@
-"""The source features, and the walk through the source's events that fills the pair features too."""
+"""The source features, and the loop over the source's events that computes the pair features."""
 
 from typing import Any
 

@@ -17,7 +17,7 @@ NOT_NEW = -2
 
 
 class Events(NamedTuple):
-    """The log: its events in order, and for each instance where its node occurs before and after."""
+    """The events of a log, and for each instance the events of its node before and after."""
 
     node: IntArray
     """[2E] Node of every instance."""
@@ -47,7 +47,7 @@ class Activity(NamedTuple):
     last_as_source: IntArray
     """[T] Last event with this node as its source, or -1; always -1 in a bipartite graph."""
     in_window: IntArray
-    """[2W, T] Number of events in each time window, as target in the first W rows, then as source."""
+    """[2W, T] Number of events in each time window: W rows as target, then W rows as source."""
     window_start: IntArray
     """[W] Oldest event in each time window."""
 
@@ -73,9 +73,9 @@ class Neighbors(NamedTuple):
 
     newest: IntArray
     """[N] Instance at which every node gained its newest neighbor, or -1."""
-    count: IntArray
+    num_neighbors: IntArray
     """[N] Number of neighbors of every node."""
-    count_as_target: IntArray
+    num_first_as_target: IntArray
     """[T] Number of neighbors whose first event with the target had it as the target."""
 
     @classmethod
@@ -83,8 +83,8 @@ class Neighbors(NamedTuple):
         """Return the arrays before the first event."""
         return cls(
             newest=np.full(num_nodes, -1),
-            count=np.zeros(num_nodes, dtype=np.int64),
-            count_as_target=np.zeros(num_targets, dtype=np.int64),
+            num_neighbors=np.zeros(num_nodes, dtype=np.int64),
+            num_first_as_target=np.zeros(num_targets, dtype=np.int64),
         )
 
     def copy(self) -> "Neighbors":

@@ -67,7 +67,7 @@ def write_walk(
             node = reached[here, index]
             if row_of[node] == 0:
                 num_rows = _store_choices(node, events, neighbors, walks, num_rows)
-            num_choices = min(neighbors.count[node], MAX_CHOICES)
+            num_choices = min(neighbors.num_neighbors[node], MAX_CHOICES)
             of_node = choices[row_of[node], :num_choices]
             share = before[node] / max(num_choices, 1)
             before[node] = 0.0
@@ -99,7 +99,7 @@ def _store_choices(
         num_rows = 1
     walks.row_of[node] = num_rows
     instance = neighbors.newest[node]
-    for choice in range(min(neighbors.count[node], MAX_CHOICES)):
+    for choice in range(min(neighbors.num_neighbors[node], MAX_CHOICES)):
         walks.choices[num_rows, choice] = events.node[instance ^ 1]
         instance = events.previous_neighbor[instance]
     return num_rows + 1
