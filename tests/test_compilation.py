@@ -185,3 +185,13 @@ def test_the_digest_covers_every_kind_of_import(
         before = compilation.source_digest(importer)
         imported.write_text("NAME = 2")
         assert compilation.source_digest(importer) != before, statement
+
+
+def test_a_user_without_a_home_folder_has_no_user_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.setattr(compilation._numba_config, "CACHE_DIR", "")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert list(compilation._cache_roots(Path("room/file.py"))) == [Path("room/__pycache__")]

@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from inspect import getfile
 from pathlib import Path
@@ -109,13 +110,15 @@ def _imported_files(path: Path) -> Iterator[Path]:
 
 
 def _cache_roots(path: Path) -> Iterator[Path]:
+    """Yield the places for a cache folder of the module at `path`, in the order of preference."""
     if _numba_config.CACHE_DIR:
         yield Path(_numba_config.CACHE_DIR)
     yield path.parent / "__pycache__"
     if user_folder := os.environ.get("XDG_CACHE_HOME"):
         yield Path(user_folder) / "tclgraph"
     else:
-        yield Path("~/.cache/tclgraph").expanduser()
+        with suppress(RuntimeError):  # a user without a home folder
+            yield Path.home() / ".cache" / "tclgraph"
 
 
 def _remove_unused(root: Path, module: str) -> None:
