@@ -140,7 +140,7 @@ class ActivityColumn(IntEnum):
     AS_TARGET_RANK = 11
     """Number of candidates that were a target later than it."""
     EVENT_RANK = 12
-    """Number of candidates with a later last event; a target ranks before the source of its event."""
+    """Number of candidates with a later last event; an event's target ranks before its source."""
     NUM_NEIGHBORS = 13
     """Number of its neighbors."""
     NUM_FIRST_AS_TARGET = 14
