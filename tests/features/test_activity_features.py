@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, ActivityColumn
@@ -12,6 +12,7 @@ from tests.streams import KINDS
 ACTIVITY = slice(0, NUM_ACTIVITY_FEATURES)
 
 
+@settings(max_examples=150)
 @given(cases())
 def test_activity_features_equal_the_reference(case: Case) -> None:
     for source in case.sources:

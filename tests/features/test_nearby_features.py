@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features import walk_kernels
@@ -13,6 +13,7 @@ from tests.streams import KINDS
 NEARBY = slice(NUM_ACTIVITY_FEATURES, None)
 
 
+@settings(max_examples=150)
 @given(cases())
 def test_nearby_features_equal_the_reference(case: Case) -> None:
     for source in case.sources:

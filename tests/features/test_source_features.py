@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import SourceColumn
@@ -9,6 +9,7 @@ from tests.reference.history import MAX_EVENTS
 from tests.streams import KINDS
 
 
+@settings(max_examples=150)
 @given(cases())
 def test_source_features_equal_the_reference(case: Case) -> None:
     for source in case.sources:
