@@ -79,7 +79,11 @@ class ByRecursion:
             summed, summed.shape, layer.norm.weight, layer.norm.bias, layer.norm.eps
         )
         merge = layer.merge
-        hidden = merge.first_half.weight @ normed + merge.second_half.weight @ below + merge.first_half.bias
+        hidden = (
+            merge.first_half.weight @ normed
+            + merge.second_half.weight @ below
+            + merge.first_half.bias
+        )
         return merge.output.weight @ torch.relu(hidden) + merge.output.bias
 
     def scores(self, source: int, time: float) -> FloatArray:

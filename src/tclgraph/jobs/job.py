@@ -28,7 +28,7 @@ from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.events.writers import replacing
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 from tclgraph.training.loop import best_epoch
 from tclgraph.training.progress import ProgressCallback
 from tclgraph.training.run_folder import RunFolder, fingerprint
