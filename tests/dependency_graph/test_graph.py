@@ -7,7 +7,7 @@ from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.intervals import intervals
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 def graph_of(stream: EventStream) -> DependencyGraph:

@@ -13,8 +13,8 @@ from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
+from tclgraph.testing.streams import streams
 from tests.reference.history import Features, History
-from tests.streams import streams
 
 # Times of drawn streams are up to 20 ticks apart. A tick of a quarter hour or half a day puts
 # events on both sides of the hour, the day and the week, and often exactly at the end of one.

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, ActivityColumn
+from tclgraph.testing.streams import KINDS
 from tests.features.queries import Case, cases, long_case
-from tests.streams import KINDS
 
 ACTIVITY = slice(0, NUM_ACTIVITY_FEATURES)
 

@@ -6,7 +6,7 @@ from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state_arrays import NOT_NEW
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 def log_of(stream: EventStream) -> InteractionLog:

@@ -6,9 +6,9 @@ from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features import walk_kernels
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
 from tclgraph.features.state import HistoryState
+from tclgraph.testing.streams import KINDS
 from tests.features.queries import Case, assert_query_equal, cases, log_of, long_case
 from tests.reference import history as reference
-from tests.streams import KINDS
 
 NEARBY = slice(NUM_ACTIVITY_FEATURES, None)
 

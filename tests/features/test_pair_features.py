@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import PairColumn
 from tclgraph.features.state import HistoryState
+from tclgraph.testing.streams import KINDS
 from tests.features.queries import (
     Case,
     assert_query_equal,
@@ -15,7 +16,6 @@ from tests.features.queries import (
     pairs_of,
 )
 from tests.reference.history import MAX_EVENTS
-from tests.streams import KINDS
 
 
 @settings(max_examples=150)

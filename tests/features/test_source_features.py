@@ -4,9 +4,9 @@ from hypothesis import given, settings
 
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import SourceColumn
+from tclgraph.testing.streams import KINDS
 from tests.features.queries import Case, cases, long_case
 from tests.reference.history import MAX_EVENTS
-from tests.streams import KINDS
 
 
 @settings(max_examples=150)

@@ -17,7 +17,7 @@ from tclgraph.reports.claims import tables_of_claims
 from tclgraph.reports.table import Table
 from tclgraph.studies import plans
 from tclgraph.studies.plans import Entry, Results, Study
-from tests.streams import as_split
+from tclgraph.testing.streams import cut
 
 #  pairs:  a-x  b-y | a-x  a-y | b-y  a-y  b-x
 STREAM = EventStream.from_columns(
@@ -54,7 +54,7 @@ def study(name: str, *found: Results, log: str = "log") -> tuple[Study, dict[str
     made = Study(
         name=name,
         data=LogSpec(log=log),
-        split=as_split(STREAM, 2, 4),
+        split=cut(STREAM, 2, 4),
         events="",
         entries=tuple(one.entry for one in found),
     )
@@ -197,7 +197,7 @@ def test_a_figure_has_the_points_that_are_there() -> None:
 
 
 def test_data_sets_are_measured_beside_what_is_printed() -> None:
-    known = (LogSpec(log="collegemsg"), as_split(STREAM, 2, 4))
+    known = (LogSpec(log="collegemsg"), cut(STREAM, 2, 4))
     table = summaries.table_of_data_sets([known, known])
     row, again = texts(table)
     assert again == row

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.compilation import kernel
 
 NOISE_POWER = 0.75
 """Exponent of a node's number of occurrences in the noise distribution; below 1, so that frequent

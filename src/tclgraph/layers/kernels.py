@@ -19,8 +19,8 @@ from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 
 Float = NDArray[np.floating[Any]]
 

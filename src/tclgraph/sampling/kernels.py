@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 
 _EMPTY = -1  # an unused place of a hash table
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import BoolArray, FloatArray, IntArray
+from tclgraph.compilation import kernel
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream

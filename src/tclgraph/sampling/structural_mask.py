@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 from tclgraph.sampling.kernels import SubgraphMembers
 
 # A signature is an integer with 3 bits for each of the first 20 events that a query attends to.

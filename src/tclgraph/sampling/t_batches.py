@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 from tclgraph.dependency_graph.graph import NONE
 
 

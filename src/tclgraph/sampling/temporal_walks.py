@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from tclgraph.compilation import kernel
 from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.compilation import kernel
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 
