@@ -115,7 +115,7 @@ def read_ranks(job: Job, folder: Path) -> FloatArray:
     try:
         with np.load(path) as file:
             ranks: FloatArray = file[job.part] / 2
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
             f"cannot read the ranks in {path} ({error}); delete {job.outcome_path(folder).name} "
             "beside it, and the job runs again"

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tclgraph.reports.cells import METRICS, mean_and_deviation, metric_column
+from tclgraph.reports.cells import METRICS, mean_and_deviation
 from tclgraph.reports.table import Cell, Table
 from tclgraph.studies.parts import PartsStudy
 from tclgraph.studies.study import Entry, Results
@@ -11,7 +11,6 @@ from tclgraph.studies.study import Entry, Results
 def parts_table(study: PartsStudy, results: Mapping[Entry, Results]) -> Table:
     """Return the validation metrics of the ranker, complete and without each of its parts."""
     rows = list(results.values())
-    columns = [metric_column([row.figures(metric) for row in rows], metric) for metric in METRICS]
     return Table(
         name=study.file_name,
         title=f"The ranker without each of its parts on {study.log_title}",
@@ -20,13 +19,13 @@ def parts_table(study: PartsStudy, results: Mapping[Entry, Results]) -> Table:
             (
                 Cell(row.entry.name),
                 Cell(str(len(row.outcomes))),
-                *(column[number] for column in columns),
+                *(Cell(mean_and_deviation(row.figures(metric), metric)) for metric in METRICS),
                 Cell(mean_and_deviation(_new_pairs(row), "MR")),
             )
-            for number, row in enumerate(rows)
+            for row in rows
         ),
         groups=(1,),
-        note=_note(study, results[study.complete]),
+        note=_note(results[study.complete]),
     )
 
 
@@ -35,16 +34,13 @@ def _new_pairs(row: Results) -> list[float]:
     return [outcome.report.new["MR"] for outcome in row.outcomes if outcome.report.new is not None]
 
 
-def _note(study: PartsStudy, complete: Results) -> str:
+def _note(complete: Results) -> str:
     if not complete.outcomes:
         return "Nothing has been computed yet."
     outcome = complete.outcomes[0]
-    training = (
-        " Training ends before the last fifth of the training events." if study.is_ahead else ""
-    )
     return (
         f"Validation: {outcome.report.events:,} events, each ranked among all "
         f"{outcome.report.targets:,} targets; graph {outcome.kind}, split {outcome.split}."
-        f"{training} All variants are trained for the same few epochs. A difference matters if it is large "
+        " All variants are trained for the same few epochs. A difference matters if it is large "
         "compared with the deviation of the complete model."
     )
