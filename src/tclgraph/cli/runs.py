@@ -56,6 +56,20 @@ def learned_kind(name: str, preset: str | None) -> Callable[..., LearnedModel]:
     return partial(kind, preset=preset)
 
 
+def trainable_class(name: str) -> type[LearnedModel]:
+    """Return the class of a trainable model."""
+    from tclgraph import registry
+    from tclgraph.training.learned import LearnedModel
+
+    model_class = type(registry.build(name))
+    if not issubclass(model_class, LearnedModel):
+        raise InputError(
+            f"{name} is a heuristic and cannot be trained; evaluate it with: "
+            f"tclgraph evaluate --model {name} --data LOG"
+        )
+    return model_class
+
+
 def load_run(run: Path) -> LearnedModel:
     """The best model of a run so far."""
     from tclgraph.registry import load_model
