@@ -28,7 +28,7 @@ from tclgraph.events.log_spec import Data
 from tclgraph.events.split import Split
 from tclgraph.events.writers import replacing
 from tclgraph.jobs.outcome import Outcome, read_outcome_file
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 
 Part: TypeAlias = Literal["valid", "test"]
 
@@ -78,7 +78,7 @@ class Job:
 
 def is_learned(model: str) -> bool:
     """Return whether a model of the registry is trained, so that its seed matters."""
-    return isinstance(registry.build(model), LearnedModel)
+    return issubclass(registry.model_class(model), LearnedModel)
 
 
 @cache

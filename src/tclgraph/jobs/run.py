@@ -20,7 +20,7 @@ from tclgraph.jobs.outcome import (
     write_outcome_file,
 )
 from tclgraph.models.interface import Model
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 from tclgraph.training.loop import best_epoch
 from tclgraph.training.progress import ProgressCallback
 from tclgraph.training.run_folder import RunFolder
@@ -82,7 +82,7 @@ def _fit(
 def _learning(model: LearnedModel, run: RunFolder, split: Split) -> Learning:
     """Summarize the metrics that training has left in its folder."""
     entries = run.read_metrics()
-    best = best_epoch(entries, model.config.choose_by)
+    best = best_epoch(entries, model.config.selection_metric)
     curve = tuple(EpochRecord(**entry) for entry in entries)
     training = [split.train_end / record.events_per_second for record in curve]
     return Learning(

@@ -131,7 +131,7 @@ def _role_of(name: str) -> Role:
         return Role.OURS
     if name in BASELINES:
         return Role.BASELINE
-    if isinstance(registry.build(name), Heuristic):
+    if issubclass(registry.model_class(name), Heuristic):
         return Role.HEURISTIC
     return Role.EXTERNAL
 
