@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,61 @@ def test_a_budget_leaves_jobs_that_are_listed_as_missing(cli: Cli) -> None:
     assert "Nothing has been computed yet." in out
 
 
+EXTERNAL_MODELS = """
+import numpy as np
+from tclgraph.models.interface import Model
+from tclgraph.models.ranker.model import Ranker
+
+class ById(Model):
+    name = "by-id"
+
+    def fit(self, split):
+        self.measured = {}
+        self.start_state(split.events)
+        self.observe(split.train)
+        return self
+
+    def score(self, source, time):
+        num_targets = self.state.graph.space.num_targets
+        return np.tile(-np.arange(num_targets, dtype=float), (len(source), 1))
+
+    def reset_state(self):
+        pass
+
+    def update_state(self, events):
+        pass
+
+class Small(Ranker):
+    name = "small"
+
+    def __init__(self, **settings):
+        super().__init__(**{"epochs": 1, "encoder": None, **settings})
+"""
+
+
+@pytest.mark.usefixtures("log")
+def test_models_of_another_package_are_compared(cli: Cli, tmp_path: Path) -> None:
+    package = tmp_path / "installed"
+    metadata = package / "othermodels-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (package / "othermodels.py").write_text(EXTERNAL_MODELS)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: othermodels\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
+        "[tclgraph.models]\nby-id = othermodels:ById\nsmall = othermodels:Small\n"
+    )
+    search_path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    words = ["--data", "tiny.csv", "--models", "small,by-id,popularity", "--seeds", "2"]
+    code, _, err = cli("reproduce", "overall", *words, "--out", ".", PYTHONPATH=search_path)
+    assert code == 0, err
+    table = rows(tmp_path / "tables" / "overall-tiny.csv")
+    assert [(row["model"], row["seeds"]) for row in table] == [
+        ("popularity", "–"),
+        ("small", "2"),
+        ("by-id", "–"),
+    ]
+    assert all(row["MR"] not in ("", "–") for row in table)
+
+
 @pytest.mark.usefixtures("log")
 def test_a_foreign_file_among_the_jobs_is_refused(cli: Cli, tmp_path: Path) -> None:
     words = ["--data", "tiny.csv", "--models", "popularity", "--out", "out"]
@@ -129,8 +185,8 @@ def test_a_foreign_file_among_the_jobs_is_refused(cli: Cli, tmp_path: Path) -> N
     path.write_text("{}")
     code, _, err = cli("reproduce", "overall", *words)
     assert code == 2
-    assert err.count("\n") == 1
-    assert f"{path.relative_to(tmp_path)} is not a readable job file" in err
+    message = err.splitlines()[-1]
+    assert message.startswith(f"error: {path.relative_to(tmp_path)} is not a readable job file")
 
 
 @pytest.mark.parametrize(
