@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tclgraph.errors import InputError
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
 from tclgraph.jobs.job import Job, digest_of, read_outcome, read_ranks
@@ -24,22 +24,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def data(folder: Path) -> Data:
+def spec(folder: Path) -> LogSpec:
     path = folder / "log.parquet"
     write_file(synthesize(SyntheticConfig(events=300, sources=12, targets=9)), path)
-    return Data(log=str(path))
+    return LogSpec(log=str(path))
 
 
-def finished(data: Data, folder: Path, model: str, **settings: Any) -> Job:
+def finished(spec: LogSpec, folder: Path, model: str, **settings: Any) -> Job:
     part = settings.pop("part", "test")
-    digest = digest_of(data.open())
-    job = Job(data=data, events=digest, model=model, settings=settings, part=part)
+    digest = digest_of(spec.open())
+    job = Job(spec=spec, events=digest, model=model, settings=settings, part=part)
     run_job(job, folder, threads=1, progress=lambda update: None)
     return job
 
 
-def test_a_learned_model_leaves_a_learning_curve(data: Data, folder: Path) -> None:
-    job = finished(data, folder, "jodie", epochs=2, width=8)
+def test_a_learned_model_leaves_a_learning_curve(spec: LogSpec, folder: Path) -> None:
+    job = finished(spec, folder, "jodie", epochs=2, width=8)
     outcome = read_outcome(job, folder)
     assert outcome is not None
     assert outcome.learning is not None
@@ -50,16 +50,16 @@ def test_a_learned_model_leaves_a_learning_curve(data: Data, folder: Path) -> No
     assert outcome.machine.threads == 1
 
 
-def test_a_heuristic_has_no_learning_curve(data: Data, folder: Path) -> None:
-    outcome = read_outcome(finished(data, folder, "popularity"), folder)
+def test_a_heuristic_has_no_learning_curve(spec: LogSpec, folder: Path) -> None:
+    outcome = read_outcome(finished(spec, folder, "popularity"), folder)
     assert outcome is not None
     assert outcome.learning is None
     assert outcome.seconds == outcome.report.seconds
 
 
-def test_a_job_of_the_validation_part_ranks_no_test_event(data: Data, folder: Path) -> None:
-    on_test = finished(data, folder, "popularity")
-    on_valid = finished(data, folder, "popularity", part="valid")
+def test_a_job_of_the_validation_part_ranks_no_test_event(spec: LogSpec, folder: Path) -> None:
+    on_test = finished(spec, folder, "popularity")
+    on_valid = finished(spec, folder, "popularity", part="valid")
     assert on_test.key != on_valid.key
     outcome = read_outcome(on_valid, folder)
     assert outcome is not None
@@ -70,8 +70,8 @@ def test_a_job_of_the_validation_part_ranks_no_test_event(data: Data, folder: Pa
     assert ranks.mean() == pytest.approx(outcome.valid["MR"])
 
 
-def test_an_outcome_reads_back_as_it_was_written(data: Data, folder: Path) -> None:
-    job = finished(data, folder, "popularity")
+def test_an_outcome_reads_back_as_it_was_written(spec: LogSpec, folder: Path) -> None:
+    job = finished(spec, folder, "popularity")
     outcome = read_outcome(job, folder)
     assert outcome is not None
     copy = folder / "copy.json"
@@ -106,8 +106,8 @@ def test_a_foreign_file_is_refused_with_its_path(tmp_path: Path, text: str, reas
     assert str(caught.value).endswith("; delete it, and the job runs again")
 
 
-def test_a_file_with_a_wrong_figure_is_refused(data: Data, folder: Path, tmp_path: Path) -> None:
-    job = finished(data, folder, "popularity")
+def test_a_file_with_a_wrong_figure_is_refused(spec: LogSpec, folder: Path, tmp_path: Path) -> None:
+    job = finished(spec, folder, "popularity")
     document = json.loads(job.outcome_path(folder).read_text())
     document["report"]["events"] = "many"
     path = tmp_path / "job.json"
@@ -122,9 +122,9 @@ def test_a_missing_file_is_no_outcome(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b"", b"PK damaged"])
 def test_damaged_ranks_are_refused_with_their_path(
-    data: Data, tmp_path: Path, content: bytes | None
+    spec: LogSpec, tmp_path: Path, content: bytes | None
 ) -> None:
-    job = finished(data, tmp_path, "popularity")
+    job = finished(spec, tmp_path, "popularity")
     path = job.ranks_path(tmp_path)
     path.unlink()
     if content is not None:
@@ -135,7 +135,7 @@ def test_damaged_ranks_are_refused_with_their_path(
     assert f"delete {job.outcome_path(tmp_path).name}" in str(caught.value)
 
 
-def test_a_log_that_has_changed_is_refused(data: Data, tmp_path: Path) -> None:
-    job = Job(data=data, events="of another log", model="popularity")
+def test_a_log_that_has_changed_is_refused(spec: LogSpec, tmp_path: Path) -> None:
+    job = Job(spec=spec, events="of another log", model="popularity")
     with pytest.raises(InputError, match="has changed since the job was planned"):
         run_job(job, tmp_path, threads=1, progress=lambda update: None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
 from tclgraph.jobs.job import Job, digest_of, read_outcome, read_ranks
@@ -27,17 +27,17 @@ LONG = {"epochs": 60, "patience": 60}
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Data:
+def spec(tmp_path: Path) -> LogSpec:
     path = tmp_path / "log.parquet"
     write_file(synthesize(SyntheticConfig(events=600, sources=20, targets=15)), path)
-    return Data(log=str(path))
+    return LogSpec(log=str(path))
 
 
-def make_job(data: Data, model: str = "tcl", seed: int = 0, **settings: Any) -> Job:
+def make_job(spec: LogSpec, model: str = "tcl", seed: int = 0, **settings: Any) -> Job:
     if model == "tcl":
         settings = {**SMALL, **settings}
-    digest = digest_of(data.open())
-    return Job(data=data, events=digest, model=model, settings=settings, seed=seed)
+    digest = digest_of(spec.open())
+    return Job(spec=spec, events=digest, model=model, settings=settings, seed=seed)
 
 
 def run(suite: Suite, seconds: float | None = None) -> tuple[list[str], list[SuiteStatus]]:
@@ -47,8 +47,8 @@ def run(suite: Suite, seconds: float | None = None) -> tuple[list[str], list[Sui
     return lines, statuses
 
 
-def test_finished_jobs_are_not_run_again(data: Data, tmp_path: Path) -> None:
-    jobs = [make_job(data), make_job(data, "popularity")]
+def test_finished_jobs_are_not_run_again(spec: LogSpec, tmp_path: Path) -> None:
+    jobs = [make_job(spec), make_job(spec, "popularity")]
     lines, statuses = run(Suite(jobs, tmp_path / "out", workers=2))
     assert len(lines) == 2
     assert statuses[-1].done == 2
@@ -68,21 +68,23 @@ def test_finished_jobs_are_not_run_again(data: Data, tmp_path: Path) -> None:
     assert run(again) == ([], [])
 
 
-def test_another_setting_seed_or_split_is_another_job(data: Data, tmp_path: Path) -> None:
-    job = make_job(data, "popularity")
+def test_another_setting_seed_or_split_is_another_job(spec: LogSpec, tmp_path: Path) -> None:
+    job = make_job(spec, "popularity")
     run(Suite([job], tmp_path, workers=1))
     others = [
-        make_job(data),
-        make_job(data, epochs=2),
-        make_job(data, seed=1),
-        make_job(Data(log=data.log, split="60/20/20"), "popularity"),
+        make_job(spec),
+        make_job(spec, epochs=2),
+        make_job(spec, seed=1),
+        make_job(LogSpec(log=spec.log, split="60/20/20"), "popularity"),
     ]
     assert Suite([job, *others], tmp_path, workers=1).missing == others
     assert len({other.key for other in (job, *others)}) == 5
 
 
-def test_a_failed_job_is_reported_and_does_not_stop_the_others(data: Data, tmp_path: Path) -> None:
-    bad, good = make_job(data, learning_rate=1e9, ema_decay=None), make_job(data, "popularity")
+def test_a_failed_job_is_reported_and_does_not_stop_the_others(
+    spec: LogSpec, tmp_path: Path
+) -> None:
+    bad, good = make_job(spec, learning_rate=1e9, ema_decay=None), make_job(spec, "popularity")
     suite = Suite([bad, good], tmp_path / "out", workers=1)
     lines, statuses = run(suite)
     assert list(suite.failed) == [bad.key]
@@ -94,8 +96,8 @@ def test_a_failed_job_is_reported_and_does_not_stop_the_others(data: Data, tmp_p
     assert Suite([bad, good], tmp_path / "out", workers=1).missing == [bad]
 
 
-def test_a_suite_ends_when_its_time_is_up(data: Data, tmp_path: Path) -> None:
-    jobs = [make_job(data, epochs=100_000)]
+def test_a_suite_ends_when_its_time_is_up(spec: LogSpec, tmp_path: Path) -> None:
+    jobs = [make_job(spec, epochs=100_000)]
     for seconds in (0.0, 1.0):
         suite = Suite(jobs, tmp_path / "out", workers=1)
         started = time.monotonic()
@@ -105,9 +107,9 @@ def test_a_suite_ends_when_its_time_is_up(data: Data, tmp_path: Path) -> None:
         assert not suite.failed
 
 
-def test_an_interrupt_keeps_finished_epochs(data: Data, tmp_path: Path) -> None:
-    long = make_job(data, epochs=100_000)
-    suite = Suite([make_job(data, "popularity"), long], tmp_path / "out", workers=1)
+def test_an_interrupt_keeps_finished_epochs(spec: LogSpec, tmp_path: Path) -> None:
+    long = make_job(spec, epochs=100_000)
+    suite = Suite([make_job(spec, "popularity"), long], tmp_path / "out", workers=1)
     seconds_left = None
 
     def interrupt(status: SuiteStatus) -> None:
@@ -128,9 +130,9 @@ def test_an_interrupt_keeps_finished_epochs(data: Data, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_a_job_starts_loses_no_job(
-    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spec: LogSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jobs = [make_job(data), make_job(data, "popularity")]
+    jobs = [make_job(spec), make_job(spec, "popularity")]
     suite = Suite(jobs, tmp_path / "out", workers=1)
 
     def interrupt(_: Job) -> None:
@@ -145,14 +147,14 @@ def test_an_interrupt_while_a_job_starts_loses_no_job(
 SCRIPT = """
 import sys
 from pathlib import Path
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.jobs.suite import Suite
 from tests.jobs.test_suite import LONG, make_job
 
 if __name__ == "__main__":
-    data, out = Data(log=sys.argv[1]), Path(sys.argv[2])
-    jobs = [make_job(data, **LONG, seed=seed) for seed in range(4)]
-    jobs.append(make_job(data, "popularity"))
+    spec, out = LogSpec(log=sys.argv[1]), Path(sys.argv[2])
+    jobs = [make_job(spec, **LONG, seed=seed) for seed in range(4)]
+    jobs.append(make_job(spec, "popularity"))
 
     def show_status(status):
         if any("epoch" in line for line in status.running):
@@ -162,14 +164,16 @@ if __name__ == "__main__":
 """
 
 
-def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_path: Path) -> None:
+def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(
+    spec: LogSpec, tmp_path: Path
+) -> None:
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
     root = str(Path(__file__).parents[2])
     search_path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
 
     def start(out: Path) -> "subprocess.Popen[str]":
-        command = [sys.executable, str(script), data.log, str(out)]
+        command = [sys.executable, str(script), spec.log, str(out)]
         return subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -197,7 +201,7 @@ def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_
     assert num_killed >= 5  # on a fast machine some runs end before they are killed
     finish(tmp_path / "killed")
 
-    log = OpenLog.open(data)
+    log = OpenLog.open(spec)
     small = Entry(name="small", role=Role.OURS, jobs=(log.job("tcl", {**SMALL, **LONG}),))
     heuristic = Entry(name="popularity", role=Role.HEURISTIC, jobs=(log.job("popularity"),))
     study = OverallStudy(log=log, entries=(heuristic, small), tcl=small, ranker=None)

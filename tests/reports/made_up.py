@@ -3,7 +3,7 @@
 import numpy as np
 
 from tclgraph.evaluation.metrics import metrics
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.stream import EventStream
 from tclgraph.jobs.job import Part
 from tclgraph.jobs.outcome import (
@@ -35,7 +35,7 @@ MACHINE = Machine(
 
 
 def open_log(name: str = "log") -> OpenLog:
-    return OpenLog(data=Data(log=name), split=as_split(STREAM, 2, 4), digest="")
+    return OpenLog(spec=LogSpec(log=name), split=as_split(STREAM, 2, 4), digest="")
 
 
 def make_outcome(
@@ -61,7 +61,7 @@ def make_outcome(
         model=job.model,
         settings=dict(job.settings),
         seed=seed,
-        log=job.data.name,
+        log=job.spec.name,
         file="log.csv",
         kind="bipartite",
         split="by hand",

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tclgraph.events.catalog import CATALOG, find
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.reports.figures import Curve, Series, draw_curves, draw_sweep
 from tclgraph.reports.page import Figure, Section, write_report
 from tclgraph.reports.reproduction import write_reproduction
@@ -87,7 +87,7 @@ def test_the_report_of_stored_results_shows_every_table_and_figure(
     if find(CATALOG[log]) is None:
         pytest.skip(f"{log} is not on this machine: set TCLGRAPH_DATA to a folder that has it")
     (tmp_path / "jobs").symlink_to(ROOT / "results" / "reproduce" / log / "jobs")
-    plan = make_plan(["overall", "ablation", "depth"], [Data(log=log)])
+    plan = make_plan(["overall", "ablation", "depth"], [LogSpec(log=log)])
     tables = write_reproduction(
         plan, tmp_path, command="tclgraph reproduce", remarks=(), show=lambda done, total: None
     )

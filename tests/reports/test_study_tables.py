@@ -2,7 +2,7 @@
 
 import pytest
 
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.reports.ablation import ablation_table
 from tclgraph.reports.claims import claims_tables
 from tclgraph.reports.datasets import data_sets_table
@@ -123,7 +123,7 @@ def test_the_table_of_parts_shows_validation_and_new_pairs() -> None:
 
 
 def test_data_sets_are_shown_with_the_printed_figures() -> None:
-    log = OpenLog(data=Data(log="collegemsg"), split=as_split(STREAM, 2, 4), digest="")
+    log = OpenLog(spec=LogSpec(log="collegemsg"), split=as_split(STREAM, 2, 4), digest="")
     table = data_sets_table([log, log])
     row, again = texts(table)
     assert again == row

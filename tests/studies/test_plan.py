@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tclgraph.errors import InputError
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.stream import GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
@@ -29,7 +29,7 @@ def log(tmp_path: Path) -> OpenLog:
 def open_synthetic(folder: Path, kind: GraphKind = "bipartite") -> OpenLog:
     path = folder / f"{kind}.csv"
     write_file(synthesize(SyntheticConfig(events=100, sources=8, targets=9, kind=kind)), path)
-    return OpenLog.open(Data(log=str(path), kind=kind))
+    return OpenLog.open(LogSpec(log=str(path), kind=kind))
 
 
 def keys_of(study: Study, num_seeds: int = 1) -> set[str]:
@@ -60,7 +60,7 @@ def test_tcl_with_its_defaults_is_one_job_of_all_studies(log: OpenLog) -> None:
 
 
 def test_a_plan_has_every_job_once_and_first_seeds_first(log: OpenLog) -> None:
-    plan = make_plan(["overall", "ablation", "depth"], [log.data], ["popularity", "tcl"])
+    plan = make_plan(["overall", "ablation", "depth"], [log.spec], ["popularity", "tcl"])
     jobs = plan.jobs(2)
     assert len({job.key for job in jobs}) == len(jobs)
     seeds = [job.seed for job in jobs]
@@ -106,7 +106,7 @@ def test_the_best_aggregator_on_validation_counts(log: OpenLog, tmp_path: Path) 
 
 def store(job: Job, folder: Path, *, valid_rank: float) -> None:
     """Write made-up files of a job."""
-    entry = overall_study(OpenLog.open(job.data), ["graphsage"]).entries[0]
+    entry = overall_study(OpenLog.open(job.spec), ["graphsage"]).entries[0]
     outcome = make_outcome(entry, [1.0], seed=job.seed, valid_rank=valid_rank)
     document = {**outcome.to_json(), "settings": dict(job.settings)}
     write_ranks(job, folder, np.ones(1))
@@ -134,7 +134,7 @@ def test_parts_are_ranked_on_validation_with_few_seeds(tmp_path: Path) -> None:
     assert [job.seed for job in jobs if list(job.settings) == ["epochs"]].count(0) == 2
     assert sorted(job.seed for job in jobs)[-2:] == [1, 2]
     assert study.without[-1].name == "without one identity"
-    assert study.without[-1].jobs[0].data.kind == "bipartite"
+    assert study.without[-1].jobs[0].spec.kind == "bipartite"
 
 
 def test_one_identity_is_no_part_on_a_bipartite_log(log: OpenLog) -> None:
@@ -158,7 +158,7 @@ def test_the_ahead_variant_ranks_the_validation_events_of_the_log(log: OpenLog) 
 
 
 def test_parts_of_collegemsg_keep_one_identity() -> None:
-    plan = make_plan(["overall", "parts"], [Data(log="collegemsg")], ["popularity", "ranker"])
+    plan = make_plan(["overall", "parts"], [LogSpec(log="collegemsg")], ["popularity", "ranker"])
     kinds = {study.name: study.log.split.events.kind for study in plan.studies}
     assert kinds == {
         "overall": "bipartite",
@@ -166,12 +166,12 @@ def test_parts_of_collegemsg_keep_one_identity() -> None:
         "parts": "one-mode",
         "parts-ahead": "one-mode",
     }
-    assert all(study.log.data.seen_only for study in plan.studies)
+    assert all(study.log.spec.seen_only for study in plan.studies)
 
 
 def test_only_collegemsg_has_a_one_mode_variant(log: OpenLog) -> None:
     assert one_mode_study(log) is None
-    collegemsg = OpenLog.open(Data(log="collegemsg", kind="bipartite", seen_only=True))
+    collegemsg = OpenLog.open(LogSpec(log="collegemsg", kind="bipartite", seen_only=True))
     study = one_mode_study(collegemsg)
     assert study is not None
     assert [entry.name for entry in study.entries][-2:] == ["edgebank-window", "ranker"]
@@ -180,5 +180,5 @@ def test_only_collegemsg_has_a_one_mode_variant(log: OpenLog) -> None:
 
 
 def test_all_leaves_out_what_is_not_in_the_paper(log: OpenLog) -> None:
-    names = [study.name for study in make_plan(["all"], [log.data], ["popularity"]).studies]
+    names = [study.name for study in make_plan(["all"], [log.spec], ["popularity"]).studies]
     assert names == ["overall", "ablation-tcl", "ablation-ranker", "depth", "heads"]

@@ -134,7 +134,7 @@ class TDIGMPNNNetwork(nn.Module):
         state_RD = self.encoder(
             self._inputs(trees, interval_I),
             interval_I,
-            self.index(trees.which),
+            self.index(trees.row_instance),
             self.index(trees.tree),
             self.index(trees.rows_by_tree()),
             [self.index(children) for children in trees.children],

@@ -17,7 +17,6 @@ import typer
 from tclgraph.cli import options
 
 if TYPE_CHECKING:
-    from tclgraph.events.log_spec import Data
     from tclgraph.jobs.suite import Suite, SuiteStatus
     from tclgraph.reports.table import Table
 
@@ -94,7 +93,7 @@ def reproduce(
     as_json: options.Json = False,
     *,
     schedule: ScheduleOptions,
-    log_options: options.LogOptions,
+    spec_for: options.SpecFor,
 ) -> None:
     """Make the paper's tables and figures, and a report; finished jobs are not run again."""
     from tclgraph.cli.terminal import progress
@@ -103,7 +102,7 @@ def reproduce(
     from tclgraph.studies.plan import make_plan
 
     names = [name.strip() for name in models.split(",")] if models else None
-    plan = make_plan(what, [_log(name, log_options) for name in data or ()], names)
+    plan = make_plan(what, [spec_for(name) for name in data or ()], names)
     out.mkdir(parents=True, exist_ok=True)
     workers = schedule.jobs or os.cpu_count() or 1
     suite = Suite(plan.jobs(schedule.seeds), out, workers=workers)
@@ -120,27 +119,6 @@ def reproduce(
         raise typer.Exit(130)
     if suite.failed:
         raise typer.Exit(1)
-
-
-def _log(name: str, log_options: options.LogOptions) -> "Data":
-    from tclgraph.errors import InputError, did_you_mean
-    from tclgraph.events.log_spec import Data
-
-    if log_options.split_by not in ("rows", "time"):
-        hint = did_you_mean(log_options.split_by, ("rows", "time"))
-        raise InputError(f"cannot split by {log_options.split_by!r}; {hint}")
-    return Data(
-        log=name,
-        kind=log_options.kind,
-        split=log_options.split,
-        split_by="time" if log_options.split_by == "time" else "rows",
-        seen_only=log_options.seen_only,
-        source=log_options.source,
-        target=log_options.target,
-        time=log_options.time,
-        time_unit=log_options.time_unit,
-        header=log_options.header,
-    )
 
 
 def _run(suite: "Suite", schedule: ScheduleOptions) -> bool:

@@ -24,7 +24,7 @@ import numpy as np
 from tclgraph import registry
 from tclgraph.arrays import FloatArray
 from tclgraph.errors import InputError
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.events.writers import replacing
 from tclgraph.jobs.outcome import Outcome, read_outcome_file
@@ -37,7 +37,7 @@ Part: TypeAlias = Literal["valid", "test"]
 class Job:
     """One run of a model on a log."""
 
-    data: Data
+    spec: LogSpec
     """How to read and split the log."""
     events: str
     """Digest of the events and of their split (see `digest_of`)."""
@@ -55,7 +55,7 @@ class Job:
         config = _config_of(self.model, json.dumps(dict(self.settings)))
         identity = [self.events, self.model, config, self.seed, self.part]
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-        return f"{self.data.name}/{self.name}-{self.seed}-{digest[:8]}"
+        return f"{self.spec.name}/{self.name}-{self.seed}-{digest[:8]}"
 
     @property
     def name(self) -> str:

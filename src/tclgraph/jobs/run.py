@@ -28,10 +28,10 @@ from tclgraph.training.run_folder import RunFolder
 
 def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback) -> None:
     """Run a job, from its last checkpoint if it has one, and write its files."""
-    split = job.data.open()
+    split = job.spec.open()
     if digest_of(split) != job.events:
         raise InputError(
-            f"{job.data.log} has changed since the job was planned; run the command again"
+            f"{job.spec.log} has changed since the job was planned; run the command again"
         )
     run = job.run_path(folder)
     model, learning = _fit(job, split, run, threads, progress)
@@ -45,8 +45,8 @@ def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback)
         model=job.model,
         settings=dict(job.settings),
         seed=job.seed,
-        log=job.data.name,
-        file=job.data.file,
+        log=job.spec.name,
+        file=job.spec.file,
         kind=split.events.kind,
         split=str(split),
         parts=PartSizes(**split.sizes),

@@ -164,7 +164,7 @@ class Suite:
         self._num_done += 1
         # A heuristic takes no time, so its duration says nothing about learned models.
         if outcome.learning is not None:
-            self._durations.setdefault((job.data.name, job.name), []).append(outcome.seconds)
+            self._durations.setdefault((job.spec.name, job.name), []).append(outcome.seconds)
 
     def _status(self) -> SuiteStatus:
         return SuiteStatus(
@@ -182,7 +182,7 @@ class Suite:
         for running in self._running:
             if running.seconds_left is not None:
                 duration = now - running.started + running.seconds_left
-                means.setdefault((running.job.data.name, running.job.name), duration)
+                means.setdefault((running.job.spec.name, running.job.name), duration)
         if not means:
             return None
         left_running = [
@@ -197,9 +197,9 @@ class Suite:
 
 def _expected_seconds(job: Job, means: dict[tuple[str, str], float]) -> float:
     """Return the mean duration of jobs of the same name, else of the same log, else of all."""
-    if (job.data.name, job.name) in means:
-        return means[job.data.name, job.name]
-    of_log = [mean for (log, _), mean in means.items() if log == job.data.name]
+    if (job.spec.name, job.name) in means:
+        return means[job.spec.name, job.name]
+    of_log = [mean for (log, _), mean in means.items() if log == job.spec.name]
     return statistics.fmean(of_log or means.values())
 
 

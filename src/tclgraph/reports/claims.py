@@ -21,7 +21,7 @@ def claims_tables(
     """Return a table for each log that has a claim with results."""
     by_log: dict[str, list[Claim]] = {}
     for study, results in studies:
-        by_log.setdefault(study.log.data.name, []).extend(claims_of(study, results))
+        by_log.setdefault(study.log.spec.name, []).extend(claims_of(study, results))
     return [_table(log, claims) for log, claims in by_log.items() if claims]
 
 

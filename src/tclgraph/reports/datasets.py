@@ -32,9 +32,9 @@ def with_and_without_filter(logs: Sequence[OpenLog]) -> list[OpenLog]:
     shown = []
     for log in logs:
         shown.append(log)
-        if log.data.log in DATA_SETS:
+        if log.spec.log in DATA_SETS:
             with suppress(InputError):  # the filter may leave a part without events
-                shown.append(OpenLog.open(replace(log.data, seen_only=not log.data.seen_only)))
+                shown.append(OpenLog.open(replace(log.spec, seen_only=not log.spec.seen_only)))
     return shown
 
 
@@ -43,11 +43,11 @@ def data_sets_table(logs: Sequence[OpenLog]) -> Table:
     rows = []
     for log in logs:
         cells = _figures(_measured(log.split))
-        if (printed := DATA_SETS.get(log.data.name)) is not None:
+        if (printed := DATA_SETS.get(log.spec.name)) is not None:
             pairs = zip(cells, _figures(printed), strict=True)
             cells = [f"{measured} ({figure})" for measured, figure in pairs]
-        rows.append((Cell(log.data.name), *map(Cell, cells), Cell(str(log.split))))
-    explained = dict.fromkeys(log.data.name for log in logs if log.data.name in _EXPLANATIONS)
+        rows.append((Cell(log.spec.name), *map(Cell, cells), Cell(str(log.split))))
+    explained = dict.fromkeys(log.spec.name for log in logs if log.spec.name in _EXPLANATIONS)
     sentences = [f"{name}: {_EXPLANATIONS[name]}" for name in explained]
     if sentences:
         sentences.insert(0, "If a data set has two rows, the studies use the first.")

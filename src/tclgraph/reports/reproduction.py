@@ -81,7 +81,7 @@ def write_reproduction(
     write_report(
         folder / "report.html",
         title="TCL and nine baselines, reproduced",
-        subtitle=", ".join(log.data.name for log in plan.logs),
+        subtitle=", ".join(log.spec.name for log in plan.logs),
         sections=[about, *sections, missing],
     )
     return tables

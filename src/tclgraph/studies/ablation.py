@@ -102,5 +102,5 @@ def _row(log: OpenLog, row: AblationRow, model: str, settings: Mapping[str, Any]
         name=row.value,
         role=Role.OURS,
         jobs=(log.job(model, settings),),
-        published=published_ablation(row, log.data.name),
+        published=published_ablation(row, log.spec.name),
     )

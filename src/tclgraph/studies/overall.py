@@ -73,9 +73,9 @@ def one_mode_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> Over
     this log as bipartite. Return None for any other log.
     """
     chosen = [model for model in models if model in (ALL_HEURISTICS, "ranker")]
-    if log.data.log != "collegemsg" or log.data.kind != "bipartite" or not chosen:
+    if log.spec.log != "collegemsg" or log.spec.kind != "bipartite" or not chosen:
         return None
-    study = overall_study(OpenLog.open(replace(log.data, kind="one-mode")), chosen)
+    study = overall_study(OpenLog.open(replace(log.spec, kind="one-mode")), chosen)
     unpublished = {entry: replace(entry, published={}) for entry in study.entries}
     return replace(
         study,
@@ -106,7 +106,7 @@ def _entry(model: str, log: OpenLog) -> Entry:
         name=", ".join([name, *(f"{setting}={value}" for setting, value in settings.items())]),
         role=_role_of(name),
         jobs=tuple(jobs),
-        published={} if settings else published_overall(published_as, log.data.name),
+        published={} if settings else published_overall(published_as, log.spec.name),
     )
 
 

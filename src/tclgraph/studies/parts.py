@@ -69,7 +69,7 @@ def parts_study(log: OpenLog) -> PartsStudy:
     without = [_without(log, part) for part in _PARTS]
     if log.split.events.kind == "one-mode":
         # One identity for both roles of a node is a property of the log, not of the model.
-        bipartite = OpenLog.open(replace(log.data, kind="bipartite"))
+        bipartite = OpenLog.open(replace(log.spec, kind="bipartite"))
         without.append(
             Entry(
                 name="without one identity",
@@ -83,7 +83,7 @@ def parts_study(log: OpenLog) -> PartsStudy:
 
 def parts_ahead_study(log: OpenLog) -> PartsStudy:
     """Return the study that ranks the validation part after four fifths of the training part."""
-    ahead = OpenLog.open(replace(log.data, ahead=True))
+    ahead = OpenLog.open(replace(log.spec, ahead=True))
     without = tuple(_without(ahead, part) for part in _PARTS if part.is_ranked_ahead)
     return PartsStudy(log=ahead, complete=_complete(ahead), without=without, is_ahead=True)
 
@@ -108,4 +108,4 @@ def _without(log: OpenLog, part: _Part) -> Entry:
 
 def _ranked_part(log: OpenLog) -> Part:
     # With `ahead` the log ends with its validation part, which its split calls test.
-    return "test" if log.data.ahead else "valid"
+    return "test" if log.spec.ahead else "valid"

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.catalog import CATALOG, find
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.jobs.job import Job
 from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
 from tclgraph.studies.overall import DEFAULT_MODELS, one_mode_study, overall_study
@@ -52,7 +52,7 @@ class Plan:
 
 
 def make_plan(
-    words: Sequence[str], logs: Sequence[Data], models: Sequence[str] | None = None
+    words: Sequence[str], logs: Sequence[LogSpec], models: Sequence[str] | None = None
 ) -> Plan:
     """Open the logs and return the studies of them.
 
@@ -60,7 +60,7 @@ def make_plan(
     machine. `models` are those of the overall comparison.
     """
     topics = _parse_topics(words)
-    for name, count in Counter(data.name for data in logs).items():
+    for name, count in Counter(spec.name for spec in logs).items():
         if count > 1:
             raise InputError(
                 f"{count} logs are called {name!r}, and their tables would have the same file "
@@ -68,10 +68,10 @@ def make_plan(
             )
     opened: list[OpenLog] = []
     studies: list[Study] = []
-    for data in logs or local_data_sets():
-        log = OpenLog.open(as_published(data))
+    for spec in logs or local_data_sets():
+        log = OpenLog.open(as_published(spec))
         opened.append(log)
-        studies += _studies(topics, data, log, models or DEFAULT_MODELS)
+        studies += _studies(topics, spec, log, models or DEFAULT_MODELS)
     return Plan(logs=tuple(opened), studies=tuple(studies))
 
 
@@ -86,7 +86,7 @@ def _parse_topics(words: Sequence[str]) -> frozenset[Topic]:
 
 
 def _studies(
-    topics: frozenset[Topic], data: Data, log: OpenLog, models: Sequence[str]
+    topics: frozenset[Topic], spec: LogSpec, log: OpenLog, models: Sequence[str]
 ) -> Iterator[Study]:
     if Topic.OVERALL in topics:
         yield overall_study(log, models)
@@ -102,18 +102,18 @@ def _studies(
         yield sweep_study(log, HEADS)
     if Topic.PARTS in topics:
         # The paper's kind of graph is not imposed: one identity is one of the parts.
-        log_of_parts = OpenLog.open(replace(log.data, kind=data.kind))
+        log_of_parts = OpenLog.open(replace(log.spec, kind=spec.kind))
         yield parts_study(log_of_parts)
         yield parts_ahead_study(log_of_parts)
 
 
-def local_data_sets() -> list[Data]:
+def local_data_sets() -> list[LogSpec]:
     """Return the paper's data sets that are on this machine."""
-    return [Data(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
+    return [LogSpec(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
 
 
-def as_published(data: Data) -> Data:
+def as_published(spec: LogSpec) -> LogSpec:
     """Read a log as the authors do: CollegeMsg as bipartite and with nodes of training only."""
-    if data.log == "collegemsg" and data.kind is None:
-        return replace(data, kind="bipartite", seen_only=True)
-    return data
+    if spec.log == "collegemsg" and spec.kind is None:
+        return replace(spec, kind="bipartite", seen_only=True)
+    return spec

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tclgraph.arrays import FloatArray
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.jobs.job import Job, Part, digest_of, is_learned, read_outcome, read_ranks
 from tclgraph.jobs.outcome import Outcome
@@ -96,23 +96,23 @@ class Results:
 class OpenLog:
     """A log that has been read and split."""
 
-    data: Data
+    spec: LogSpec
     split: Split
     digest: str
     """Digest of the events and of their split."""
 
     @classmethod
-    def open(cls, data: Data) -> Self:
+    def open(cls, spec: LogSpec) -> Self:
         """Read and split a log."""
-        split = data.open()
-        return cls(data=data, split=split, digest=digest_of(split))
+        split = spec.open()
+        return cls(spec=spec, split=split, digest=digest_of(split))
 
     def job(
         self, model: str, settings: Mapping[str, Any] | None = None, part: Part = "test"
     ) -> Job:
         """Return the job of a model on this log, with seed 0."""
         return Job(
-            data=self.data, events=self.digest, model=model, settings=settings or {}, part=part
+            spec=self.spec, events=self.digest, model=model, settings=settings or {}, part=part
         )
 
 
@@ -140,12 +140,12 @@ class Study(ABC):
     @property
     def file_name(self) -> str:
         """Return the stem of the study's files."""
-        return f"{self.name}-{self.log.data.name}"
+        return f"{self.name}-{self.log.spec.name}"
 
     @property
     def log_title(self) -> str:
         """Return the log as a title names it."""
-        name = self.log.data.name
+        name = self.log.spec.name
         return f"{name} ({self.remark})" if self.remark else name
 
     def jobs(self, num_seeds: int) -> list[Job]:
