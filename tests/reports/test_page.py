@@ -1,4 +1,4 @@
-"""The page as a reader meets it: opened in a browser, on a wide screen, a narrow one and paper."""
+"""The page in a browser: on a wide screen, on a narrow one, and on paper."""
 
 import re
 from collections.abc import Iterator
@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
+from tclgraph.events.catalog import CATALOG, find
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.reports.figures import Curve, Series, draw_curves, draw_sweep
 from tclgraph.reports.page import Figure, Section, write_report
+from tclgraph.reports.reproduction import write_reproduction
 from tclgraph.reports.table import Cell, Table
+from tclgraph.studies.plan import make_plan
 from tests.pages import NARROW, WIDE, a_browser, check_report, opened
 
 ROOT = Path(__file__).parents[2]
-A4_BETWEEN_MARGINS = 673  # 178 mm in the pixels of a style sheet
+A4_BETWEEN_MARGINS = 673  # 178 mm in CSS pixels
 VOID = {"meta", "link", "img", "br"}
 
 
@@ -25,10 +29,10 @@ def table(name: str, columns: int) -> Table:
         columns=("model", *(f"Hit@{number}" for number in range(1, columns))),
         rows=tuple(
             (Cell(model), *[Cell("1137.57 ± 11.70", "best")] * (columns - 1))
-            for model in ("popularity", "tdig-mpnn", "tcl, preset default")
+            for model in ("popularity", "tdig-mpnn", "tcl, negative_pool=256")
         ),
         groups=(1, 2),
-        note="A note that is long enough to need more than one line on the screen of a phone.",
+        note="A note that is long enough to take more than one line on the screen of a phone.",
     )
 
 
@@ -37,7 +41,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     sweep, curves = folder / "heads", folder / "curves"
     series = Series(
-        name="paper", x=(1, 2, 4), mean={"MR": (3, 2, 1)}, deviation={"MR": (0.1, 0, 0.2)}
+        name="TCL", x=(1, 2, 4), mean={"MR": (3, 2, 1)}, deviation={"MR": (0.1, 0, 0.2)}
     )
     draw_sweep([series], metrics=("MR",), xlabel="heads", title="Heads", path=sweep)
     curve = Curve(name="seed 0", epoch=(1, 2), loss=(2, 1), valid=(0.1, 0.2), best_epoch=2)
@@ -66,8 +70,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with a_browser() as found:
-        yield found
+    with a_browser() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -77,14 +81,23 @@ def page(browser: Browser, report: Path) -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("log", ["collegemsg", "wikipedia"])
-def test_reports_under_results_show_all_that_is_there(browser: Browser, log: str) -> None:
-    folder = ROOT / "results" / "reproduce" / log
-    with opened(browser, folder / "report.html") as page:
-        check_report(page, folder)
+def test_the_report_of_stored_results_shows_every_table_and_figure(
+    browser: Browser, log: str, tmp_path: Path
+) -> None:
+    if find(CATALOG[log]) is None:
+        pytest.skip(f"{log} is not on this machine: set TCLGRAPH_DATA to a folder that has it")
+    (tmp_path / "jobs").symlink_to(ROOT / "results" / "reproduce" / log / "jobs")
+    plan = make_plan(["overall", "ablation", "depth"], [LogSpec(log=log)])
+    tables = write_reproduction(
+        plan, tmp_path, command="tclgraph reproduce", remarks=(), show=lambda done, total: None
+    )
+    assert f"claims-{log}" in [table.name for table in tables]
+    with opened(browser, tmp_path / "report.html") as page:
+        check_report(page, tmp_path)
 
 
 class Balance(HTMLParser):
-    """Every tag that is opened is closed, the last one first."""
+    """Checks that every opened tag is closed, the last opened first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,9 +128,9 @@ def test_tags_are_balanced_and_nothing_is_fetched(report: Path) -> None:
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
     assert [reader.seen.count(tag) for tag in ("title", "table", "img", "h2")] == [1, 2, 2, 3]
     assert not re.search(r"https?://|url\(|@import|<script", text)
-    inside = [one for one in reader.sources if not one.startswith("data:")]
-    assert inside == ["#section-1", "#section-2", "#section-3"]
-    assert reader.ids == [one[1:] for one in inside]
+    links = [source for source in reader.sources if not source.startswith("data:")]
+    assert links == ["#section-1", "#section-2", "#section-3"]
+    assert reader.ids == [link[1:] for link in links]
 
 
 def test_a_report_replaces_an_older_one(tmp_path: Path) -> None:
@@ -128,7 +141,7 @@ def test_a_report_replaces_an_older_one(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_words_are_shown_as_they_were_given(page: Page) -> None:
+def test_special_characters_are_shown_as_given(page: Page) -> None:
     assert page.title() == "TCL & others"
     assert page.locator("h1").inner_text() == "TCL & others"
     assert page.locator("h2").first.inner_text() == "What was <run> & why"
@@ -139,18 +152,18 @@ def test_words_are_shown_as_they_were_given(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_everything_is_there_and_nothing_sticks_out(page: Page, width: int) -> None:
+def test_everything_is_visible_and_fits_the_screen(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     for selector, count in (("table", 2), ("img", 2), ("figcaption", 2), (".note", 2), ("h2", 3)):
-        found = page.locator(selector)
-        assert found.count() == count
-        assert all(one.is_visible() for one in found.all())
+        elements = page.locator(selector)
+        assert elements.count() == count
+        assert all(element.is_visible() for element in elements.all())
     assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    # What is too broad for the screen moves inside its own frame, while its words stay in sight.
+    # A table wider than the screen scrolls in its own frame; its first column stays visible.
     frame = page.locator(".wide").nth(1)
-    assert frame.evaluate("one => one.scrollWidth > one.clientWidth")
-    frame.evaluate("one => { one.scrollLeft = 500 }")
+    assert frame.evaluate("element => element.scrollWidth > element.clientWidth")
+    frame.evaluate("element => { element.scrollLeft = 500 }")
     for selector in ("caption", "tbody th", ".note"):
         box = frame.locator(selector).first.bounding_box()
         assert box is not None
@@ -158,7 +171,7 @@ def test_everything_is_there_and_nothing_sticks_out(page: Page, width: int) -> N
         assert box["x"] + box["width"] <= width
 
 
-def test_contents_lead_to_the_sections(page: Page) -> None:
+def test_the_contents_link_to_the_sections(page: Page) -> None:
     page.get_by_role("link", name="Figures").click()
     top = page.locator("#section-3").bounding_box()
     assert top is not None
@@ -167,11 +180,11 @@ def test_contents_lead_to_the_sections(page: Page) -> None:
     assert top["y"] < 900
 
 
-def test_figures_stand_right_and_names_left(page: Page) -> None:
-    align = "one => getComputedStyle(one).textAlign"
+def test_figures_are_aligned_right_and_names_left(page: Page) -> None:
+    align = "element => getComputedStyle(element).textAlign"
     assert page.locator("td").first.evaluate(align) == "right"
     assert page.locator("tbody th").first.evaluate(align) == "left"
-    figures = "one => getComputedStyle(one).fontVariantNumeric"
+    figures = "element => getComputedStyle(element).fontVariantNumeric"
     assert page.locator("td").first.evaluate(figures) == "tabular-nums"
 
 
@@ -179,7 +192,8 @@ def test_on_paper_nothing_is_cut_off(page: Page) -> None:
     page.emulate_media(media="print")
     page.set_viewport_size({"width": A4_BETWEEN_MARGINS, "height": 1000})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for box in (one.bounding_box() for one in page.locator("table, img").all()):
+    for element in page.locator("table, img").all():
+        box = element.bounding_box()
         assert box is not None
         assert box["x"] + box["width"] <= A4_BETWEEN_MARGINS
     pdf = page.pdf(prefer_css_page_size=True)

@@ -1,4 +1,4 @@
-"""One small table, read back from each of its forms."""
+"""A small table, read back from each of its formats."""
 
 import csv
 import re
@@ -47,13 +47,13 @@ TABLE = Table(
         ([], False, []),
     ],
 )
-def test_the_best_and_the_second_best_stand_out(
+def test_the_best_and_the_second_best_are_emphasized(
     values: list[float | None], lower_is_better: bool, expected: list[Emphasis | None]
 ) -> None:
     assert emphasize(values, lower_is_better=lower_is_better) == expected
 
 
-def test_marks_are_told_in_full_where_there_is_room() -> None:
+def test_csv_and_html_have_the_long_form_of_a_mark() -> None:
     cell = Cell("+", stands_for='1 "more"')
     table = Table(name="marks", title="Marks", columns=("a", "b"), rows=((Cell("x"), cell),))
     assert to_csv(table) == 'a,b\nx,"1 ""more"""\n'
@@ -61,7 +61,7 @@ def test_marks_are_told_in_full_where_there_is_room() -> None:
     assert "| x | + |" in to_markdown(table)
 
 
-def test_a_row_has_a_cell_for_every_column() -> None:
+def test_a_row_without_a_cell_for_every_column_is_refused() -> None:
     with pytest.raises(ValueError, match="row 1 of table short has 1 cells, but there are 2"):
         Table(
             name="short", title="", columns=("a", "b"), rows=((Cell("1"), Cell("2")), (Cell("3"),))
@@ -82,9 +82,9 @@ def test_markdown() -> None:
     ]
 
 
-def test_an_underscore_is_escaped_only_where_it_would_mark() -> None:
+def test_an_underscore_is_escaped_only_at_the_edge_of_a_word() -> None:
     row = (Cell("_all_ of lastfm_head"),)
-    text = to_markdown(Table(name="one", title="", columns=("name",), rows=(row,)))
+    text = to_markdown(Table(name="toy", title="", columns=("name",), rows=(row,)))
     assert text.splitlines()[-1] == r"| \_all\_ of lastfm_head |"
 
 
@@ -95,7 +95,7 @@ def test_csv_reads_back() -> None:
 
 def test_csv_keeps_commas_and_quotes() -> None:
     row = (Cell('the "best", so far'), Cell("1,024"))
-    text = to_csv(Table(name="one", title="", columns=("a", "b"), rows=(row,)))
+    text = to_csv(Table(name="toy", title="", columns=("a", "b"), rows=(row,)))
     assert list(csv.reader(text.splitlines()))[1] == ['the "best", so far', "1,024"]
 
 
@@ -126,13 +126,13 @@ def test_latex() -> None:
 
 
 def test_latex_is_balanced() -> None:
-    # What is escaped is text; what is left must come in pairs and have a cell for every column.
+    # Without the escaped characters, brackets must be balanced and rows must have all cells.
     text = re.sub(
-        r"\\[\\&%$#_{}]", lambda found: "\n" if found[0] == r"\\" else "", to_latex(TABLE)
+        r"\\[\\&%$#_{}]", lambda match: "\n" if match[0] == r"\\" else "", to_latex(TABLE)
     )
     depth = 0
-    for one in text:
-        depth += (one == "{") - (one == "}")
+    for character in text:
+        depth += (character == "{") - (character == "}")
         assert depth >= 0
     assert depth == 0
     assert text.count("$") % 2 == 0
@@ -143,7 +143,7 @@ def test_latex_is_balanced() -> None:
 
 
 class Cells(HTMLParser):
-    """The cells of every row, with the tag that surrounds their text."""
+    """Collects the cells of every row, with the tag around their text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,7 +178,7 @@ def test_html_has_a_body_for_every_group() -> None:
     assert reader.tags == []
 
 
-def test_html_says_what_the_table_is() -> None:
+def test_html_has_a_caption_and_a_note() -> None:
     html = to_html(TABLE)
     assert "<caption>Test part of <code>lastfm_head</code></caption>" in html
     assert '<th scope="col">Hit@10&nbsp;%</th>' in html
@@ -187,7 +187,7 @@ def test_html_says_what_the_table_is() -> None:
     )
 
 
-def test_every_form_is_a_file(tmp_path: Path) -> None:
+def test_every_format_is_written_to_a_file(tmp_path: Path) -> None:
     write_table(TABLE, tmp_path / "tables")
     written = {path.name: path.read_text("utf-8") for path in (tmp_path / "tables").iterdir()}
     assert written == {

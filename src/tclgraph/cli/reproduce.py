@@ -1,126 +1,189 @@
 """`tclgraph reproduce`: the paper's tables and figures, on its data sets or on any log."""
 
+import inspect
 import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 
 import typer
 
 from tclgraph.cli import options
 
 if TYPE_CHECKING:
-    from tclgraph.jobs.suite import Standing, Suite
+    from tclgraph.jobs.suite import Suite, SuiteStatus
+    from tclgraph.reports.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """Flags that say how many jobs run, and for how long."""
+
+    seeds: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of seeds of each learned model.")
+    ] = 5
+    budget: Annotated[
+        Optional[float],
+        typer.Option(min=0, help="Minutes to run; repeat the command to continue."),
+    ] = None
+    jobs: Annotated[
+        Optional[int],
+        typer.Option(min=1, help="Number of jobs at a time. Default: one for each core."),
+    ] = None
+
+
+def _with_schedule_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags of `ScheduleOptions`, which it receives as `schedule`."""
+    signature = inspect.signature(command)
+    hints = get_type_hints(ScheduleOptions, include_extras=True)
+
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        names = [field.name for field in fields(ScheduleOptions)]
+        schedule = ScheduleOptions(**{name: arguments.pop(name) for name in names})
+        command(**arguments, schedule=schedule)
+
+    flags = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(ScheduleOptions)
+    ]
+    others = [parameter for name, parameter in signature.parameters.items() if name != "schedule"]
+    run.__signature__ = signature.replace(parameters=[*others, *flags])  # type: ignore[attr-defined]
+    return run
 
 
 @options.with_log_options
+@_with_schedule_options
 def reproduce(
     what: Annotated[
-        list[str], typer.Argument(help="Some of datasets, overall, ablation, depth, heads, or all.")
+        list[str],
+        typer.Argument(
+            help="One or more of datasets, overall, ablation, depth, heads, parts (of the ranker), "
+            "or all: everything but parts."
+        ),
     ],
     data: Annotated[
         Optional[list[str]],
         typer.Option(
-            help="A catalogue name or a file; repeatable. Default: the paper's that are here."
+            help="Name in the catalog, or a file; may be repeated. Default: the data sets of the "
+            "paper that are on this machine."
         ),
     ] = None,
     models: Annotated[
         Optional[str],
         typer.Option(
-            help="Of overall, with commas between: names of models, heuristics, default, paper, fast. "
-            "Default: everything."
+            help="Models of overall, separated by commas: names of models, heuristics for all "
+            "heuristics, or a name with settings, such as tcl:negative_pool=256. Default: all."
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, max=64, help="Runs of each that learns.")] = 5,
-    budget: Annotated[
-        Optional[float], typer.Option(min=0, help="Minutes for this call; the same call goes on.")
-    ] = None,
-    jobs: Annotated[
-        Optional[int], typer.Option(min=1, help="Runs at a time; default: one for each core.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of all that comes of it.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder of the report and of all files.")] = Path(
         "runs/reproduce"
     ),
     as_json: options.Json = False,
     *,
+    schedule: ScheduleOptions,
     spec_for: options.SpecFor,
 ) -> None:
-    """Make the paper's tables and figures, and a report of all; what is done is not done again."""
-    from tclgraph.cli.terminal import print_json, progress
+    """Make the paper's tables and figures, and a report; finished jobs are not run again."""
+    from tclgraph.cli.terminal import progress
     from tclgraph.jobs.suite import Suite
-    from tclgraph.reports.reproduction import plan, write_everything
+    from tclgraph.reports.reproduction import write_reproduction
+    from tclgraph.studies.plan import make_plan
 
-    chosen = [one.strip() for one in models.split(",")] if models else None
-    asked = plan(what, [spec_for(log) for log in data or ()], chosen)
+    names = [name.strip() for name in models.split(",")] if models else None
+    plan = make_plan(what, [spec_for(name) for name in data or ()], names)
     out.mkdir(parents=True, exist_ok=True)
-    suite = Suite(asked.jobs(seeds), out, workers=jobs or os.cpu_count() or 1)
-    is_interrupted = False
-    try:
-        with _stopped_by_sigterm(), _showing() as (tell, show):
-            suite.run(seconds=None if budget is None else 60 * budget, tell=tell, show=show)
-    except KeyboardInterrupt:
-        is_interrupted = True
+    workers = schedule.jobs or os.cpu_count() or 1
+    suite = Suite(plan.jobs(schedule.seeds), out, workers=workers)
+    is_interrupted = not _run(suite, schedule)
     remarks = _remarks(suite)
     command = shlex.join(["tclgraph", *sys.argv[1:]])
     with progress("writing the report") as show:
-        tables = write_everything(asked, out, command=command, remarks=remarks, show=show)
+        tables = write_reproduction(plan, out, command=command, remarks=remarks, show=show)
     if as_json:
-        print_json(
-            {
-                "report": str(out / "report.html"),
-                "tables": [str(out / "tables" / f"{table.name}.csv") for table in tables],
-                "missing": [job.key for job in suite.missing],
-                "failed": suite.failed,
-            }
-        )
+        _print_summary(out, tables, suite)
     else:
-        _print_tables(out, [table.name for table in tables])
-        for remark in remarks:
-            print(remark, file=sys.stderr)
-        print(f"{out / 'report.html'}")
+        _print_tables(out, tables, remarks)
     if is_interrupted:
         raise typer.Exit(130)
     if suite.failed:
         raise typer.Exit(1)
 
 
+def _run(suite: "Suite", schedule: ScheduleOptions) -> bool:
+    """Run the jobs; return whether they ran to the end or to the end of the budget."""
+    seconds = None if schedule.budget is None else 60 * schedule.budget
+    try:
+        with _interrupted_by_sigterm(), _live_status() as (print_line, show_status):
+            suite.run(seconds=seconds, print_line=print_line, show_status=show_status)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
 def _remarks(suite: "Suite") -> list[str]:
-    """What is not in the tables, and why."""
-    found = [f"failed: {key}: {error}" for key, error in suite.failed.items()]
+    """Return sentences about the jobs that have no outcome."""
+    remarks = [f"failed: {key}: {error}" for key, error in suite.failed.items()]
     if suite.missing:
-        names = ", ".join(job.key for job in suite.missing)
-        found.append(f"still to be done ({len(suite.missing)}): {names}; the same command goes on")
-    return found
+        keys = ", ".join(job.key for job in suite.missing)
+        remarks.append(
+            f"not done yet ({len(suite.missing)}): {keys}; repeat the command to continue"
+        )
+    return remarks
 
 
-def _print_tables(out: Path, names: Sequence[str]) -> None:
-    """Those that fit into a terminal; the others are in the report."""
-    for name in names:
-        if not name.endswith(("-cost", "-meetings", "-quarters", "-compared")):
-            print((out / "tables" / f"{name}.md").read_text())
+def _print_summary(out: Path, tables: "Sequence[Table]", suite: "Suite") -> None:
+    from tclgraph.cli.terminal import print_json
+
+    print_json(
+        {
+            "report": str(out / "report.html"),
+            "tables": [str(out / "tables" / f"{table.name}.csv") for table in tables],
+            "missing": [job.key for job in suite.missing],
+            "failed": suite.failed,
+        }
+    )
+
+
+def _print_tables(out: Path, tables: "Sequence[Table]", remarks: Sequence[str]) -> None:
+    from tclgraph.reports.table import to_markdown
+
+    for table in tables:
+        if table.is_shown_in_terminal:
+            print(to_markdown(table))
+    for remark in remarks:
+        print(remark, file=sys.stderr)
+    print(out / "report.html")
 
 
 @contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    """What asks a program to end asks it to save what it has, too."""
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that running jobs write their checkpoints."""
 
-    def stop(*_: object) -> None:
+    def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager
-def _showing() -> "Iterator[tuple[Callable[[str], None], Callable[[Standing], None]]]":
-    """Jobs done, running and left, with time left, where someone watches; a line for each ended."""
+def _live_status() -> "Iterator[tuple[Callable[[str], None], Callable[[SuiteStatus], None]]]":
+    """Print a line for every job that ends and, in a terminal, show the status of the suite."""
     from datetime import timedelta
 
     from rich.console import Console
@@ -129,18 +192,18 @@ def _showing() -> "Iterator[tuple[Callable[[str], None], Callable[[Standing], No
 
     console = Console(stderr=True, highlight=False)
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
     if not console.is_terminal:
-        yield tell, lambda _: None
+        yield print_line, lambda _: None
         return
     with Live(console=console, transient=True, refresh_per_second=2) as live:
 
-        def show(standing: "Standing") -> None:
-            left = standing.seconds_left
-            told = "" if left is None else f", about {timedelta(seconds=round(left))} left"
-            lines = [f"{standing}{told}", *(f"  {one}" for one in standing.running)]
+        def show_status(status: "SuiteStatus") -> None:
+            seconds = status.seconds_left
+            left = "" if seconds is None else f", about {timedelta(seconds=round(seconds))} left"
+            lines = [f"{status}{left}", *(f"  {line}" for line in status.running)]
             live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"))
 
-        yield tell, show
+        yield print_line, show_status

@@ -1,1 +1,1 @@
-"""Running many (log, model, settings, seed) jobs, each of which leaves files."""
+"""Jobs: a log, a model, settings and a seed each, run in processes and stored as files."""

@@ -1,1 +1,1 @@
-"""Tables, figures and the HTML report, made from the results of studies."""
+"""Reports: tables, figures and one HTML page, made from the results of studies."""

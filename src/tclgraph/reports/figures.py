@@ -1,4 +1,4 @@
-"""Pictures of results. The only place that knows matplotlib."""
+"""Figures of results. No other module imports matplotlib."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ try:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 except ModuleNotFoundError:
-    raise InputError('figures need matplotlib: pip install "tclgraph[plots]"') from None
+    raise InputError('figures need matplotlib; run: pip install "tclgraph[plots]"') from None
 
-# Text as text and no dates, so that the same result gives the same file.
+# Text stays text, and there is no date, so that equal results give equal files.
 _SVG: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "tclgraph"}
 
-# Between the margins of a page of A4, so that a font has on paper the size that it has here.
+# The width between the margins of an A4 page, so that font sizes are true on paper.
 _WIDTH_INCHES = 7.0
 _PRINT: dict[Any, Any] = {
     "font.size": 8.5,
@@ -35,8 +35,8 @@ _PRINT: dict[Any, Any] = {
     "axes.grid": True,
     "grid.alpha": 0.3,
 }
-# The colors of Okabe and Ito without their yellow, which is too faint on white. As there are
-# fewer dashes than colors, and fewer of these than markers, no two of 280 lines look the same.
+# The color-blind-safe palette of Okabe and Ito without yellow, which is too faint on white. The
+# numbers of colors, dashes and markers have no common divisor, so 280 lines look different.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -45,47 +45,47 @@ _PANELS_PER_ROW = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """How metrics change with a setting, over seeds."""
+    """Metrics over the values of a setting."""
 
     name: str
     x: tuple[float, ...]
     mean: dict[str, tuple[float, ...]]
-    """By metric, at each x."""
+    """Mean over seeds at each x, by metric."""
     deviation: dict[str, tuple[float, ...]]
-    """By metric, at each x; 0 where there is one seed only."""
+    """Sample deviation over seeds at each x, by metric; 0 for a single seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """How one seed learned."""
+    """The learning curve of one seed."""
 
     name: str
     epoch: tuple[int, ...]
     loss: tuple[float, ...]
-    """Of training."""
+    """Mean training loss of each epoch."""
     valid: tuple[float, ...]
-    """The metric on the validation part."""
+    """Validation metric after each epoch."""
     best_epoch: int
 
 
 def draw_sweep(
     series: Sequence[Series], *, metrics: tuple[str, ...], xlabel: str, title: str, path: Path
 ) -> None:
-    """Metrics by the value of a setting: a panel per metric, a line per series, bars of deviation.
+    """Draw metrics by the value of a setting: a panel per metric, a line per series.
 
-    Writes `path` with .png and .svg added.
+    Bars show the deviation. The files are `path` with .png and .svg added.
     """
-    values = sorted({value for one in series for value in one.x})
+    values = sorted({value for line in series for value in line.x})
     with mpl.rc_context(_PRINT):
         figure = Figure(figsize=(_WIDTH_INCHES, 2.7), layout="constrained")
         axes = figure.subplots(1, len(metrics), squeeze=False)[0]
         for axis, metric in zip(axes, metrics, strict=True):
-            for one, style in zip(series, _styles(len(series)), strict=True):
+            for line, style in zip(series, _styles(len(series)), strict=True):
                 axis.errorbar(
-                    one.x,
-                    one.mean[metric],
-                    yerr=one.deviation[metric],
-                    label=one.name,
+                    line.x,
+                    line.mean[metric],
+                    yerr=line.deviation[metric],
+                    label=line.name,
                     markersize=4.5,
                     linewidth=1.3,
                     elinewidth=0.9,
@@ -110,10 +110,10 @@ def draw_curves(
     title: str,
     path: Path,
 ) -> None:
-    """A validation metric by epoch: a panel per model, a line per seed, a dot at its best epoch.
+    """Draw a validation metric by epoch: a panel per model, a line per seed.
 
-    The best heuristic, a name and a figure, is a dashed line in every panel. Writes `path` with .png
-    and .svg added.
+    A dot marks the best epoch. `heuristic` is the name and the metric of the best heuristic, which
+    is a dashed line in every panel. The files are `path` with .png and .svg added.
     """
     num_columns = min(_PANELS_PER_ROW, len(curves))
     num_rows = -(-len(curves) // num_columns)
@@ -158,7 +158,7 @@ def _draw_curve(axis: Axes, curve: Curve, style: dict[str, Any]) -> Any:
 
 
 def _styles(count: int) -> list[dict[str, Any]]:
-    """Told apart by color, and in black and white by dash and marker."""
+    """Return styles that differ in color and, for black and white, in dash and marker."""
     looks = zip(cycle(_COLORS), cycle(_DASHES), cycle(_MARKERS), strict=False)
     return [
         {"color": color, "linestyle": dash, "marker": marker}
@@ -167,7 +167,7 @@ def _styles(count: int) -> list[dict[str, Any]]:
 
 
 def _set_ticks(axis: Axes, values: Sequence[float]) -> None:
-    """At the values that were tried, evenly spaced if each is the double of the one before."""
+    """Put ticks at the values; use a logarithmic axis if each value is twice the previous."""
     if values[0] > 0 and all(after == 2 * before for before, after in pairwise(values)):
         axis.set_xscale("log", base=2)
     axis.set_xticks(values, labels=[f"{value:g}" for value in values])

@@ -1,7 +1,7 @@
-"""One page with all tables and figures of a result, to be read on a screen or printed.
+"""An HTML page with tables and figures, for the screen and for paper.
 
-It is one file that fetches nothing: style and figures are inside it, so that it can be sent,
-archived and opened anywhere.
+The page is a single file that loads nothing else: style and figures are embedded, so that it can
+be sent, archived and opened anywhere.
 """
 
 from base64 import b64encode
@@ -16,33 +16,33 @@ from tclgraph.reports.table import Table, html_text, to_html
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A picture that has been drawn."""
+    """A figure that has been drawn."""
 
     path: Path
-    """Without an ending; .svg is there."""
+    """Path without a suffix; the .svg file must exist."""
     caption: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands below it, in this order."""
+    """A heading with its paragraphs, tables and figures, in this order."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()
-    """Plain text; `code` in backticks."""
+    """Plain text, with `code` in backticks."""
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
 
 
 def write_report(path: Path, *, title: str, subtitle: str, sections: Sequence[Section]) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page, complete or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(_page(title, subtitle, sections), encoding="utf-8")
 
 
 def _page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
-    body = "".join(_section(number, one) for number, one in enumerate(sections, start=1))
-    # An icon of its own, as a browser would ask the server for one.
+    body = "".join(_section(number, section) for number, section in enumerate(sections, start=1))
+    # The empty icon keeps browsers from requesting one from the server.
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -67,8 +67,8 @@ def _page(title: str, subtitle: str, sections: Sequence[Section]) -> str:
 
 def _contents(sections: Sequence[Section]) -> str:
     items = "".join(
-        f'<li><a href="#section-{number}">{html_text(one.heading)}</a></li>\n'
-        for number, one in enumerate(sections, start=1)
+        f'<li><a href="#section-{number}">{html_text(section.heading)}</a></li>\n'
+        for number, section in enumerate(sections, start=1)
     )
     return f'<nav aria-label="Contents">\n<ol>\n{items}</ol>\n</nav>'
 
@@ -76,7 +76,7 @@ def _contents(sections: Sequence[Section]) -> str:
 def _section(number: int, section: Section) -> str:
     parts = [
         f"<h2>{html_text(section.heading)}</h2>",
-        *(f"<p>{html_text(one)}</p>" for one in section.paragraphs),
+        *(f"<p>{html_text(paragraph)}</p>" for paragraph in section.paragraphs),
         *map(_table, section.tables),
         *map(_figure, section.figures),
     ]
@@ -84,7 +84,7 @@ def _section(number: int, section: Section) -> str:
 
 
 def _table(table: Table) -> str:
-    # What scrolls must be reachable by keyboard, and what is reachable must have a name.
+    # A scrolling element must be reachable by keyboard, and a reachable element needs a name.
     return f"""<div class="wide" tabindex="0" role="group" aria-label="{_spoken(table.title)}" \
 style="--columns: {len(table.columns)}">
 {to_html(table)}
@@ -103,6 +103,7 @@ def _figure(figure: Figure) -> str:
 
 
 def _spoken(text: str) -> str:
+    """Return a text as a screen reader reads it."""
     return escape(text.replace("`", ""))
 
 
@@ -134,7 +135,7 @@ nav li { break-inside: avoid; padding: 0.1rem 0; }
 nav a { text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 section { padding-top: 2.75rem; }
-/* A shadow at the right edge says that there is more, until that has been moved into sight. */
+/* A shadow at the right edge shows that a wide table continues; it vanishes at the end. */
 .wide {
   overflow-x: auto;
   background:
@@ -143,10 +144,10 @@ section { padding-top: 2.75rem; }
 }
 .wide:focus-visible { outline: 2px solid var(--link); outline-offset: 3px; }
 section > .wide, figure { margin: 1.6rem 0 2.2rem; }
-/* Not collapsed: a border that cells share stays behind when a sticky one moves. */
+/* Separate borders: a collapsed border does not move with a sticky cell. */
 table { border-collapse: separate; border-spacing: 0; font-size: 0.875rem; line-height: 1.35; }
 caption, .note, figcaption { color: var(--quiet); font-size: 0.875rem; line-height: 1.5; }
-/* These stay in sight while a table wider than the screen is moved. */
+/* These stay visible while a table wider than the screen scrolls. */
 caption, .note, th:first-child { position: sticky; left: 0; }
 caption {
   max-width: min(44rem, 100vw - 2.5rem); padding-bottom: 0.55rem; color: var(--ink);
@@ -157,7 +158,7 @@ th, td {
   padding: 0.26rem 0.8rem; text-align: right; white-space: nowrap;
   font-weight: 400; font-variant-numeric: tabular-nums;
 }
-/* Names and headings take a second line before a table is wider than the page; figures do not. */
+/* Names and headings may break into lines to keep a table on the page; figures may not. */
 th { white-space: normal; }
 th:first-child { padding-left: 0.4rem; background: #fff; text-align: left; }
 thead th {
@@ -181,7 +182,7 @@ figcaption { margin-top: 0.6rem; }
   .wide { overflow: visible; background: none; }
   caption, .note, th:first-child { position: static; }
   caption { max-width: none; }
-  /* The more columns, the smaller: paper cannot be moved sideways. */
+  /* Paper does not scroll, so the text shrinks with the number of columns. */
   table { max-width: 100%; font-size: min(8.5pt, 75pt / var(--columns)); }
   th, td { padding: 0.22em 0.5em; white-space: normal; }
   tr { break-inside: avoid; }

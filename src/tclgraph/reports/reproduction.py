@@ -1,230 +1,186 @@
-"""The paper's evaluation section: which studies there are, and one folder with all of them.
+"""The folder of a reproduction: tables, figures and a report of all studies of a plan.
 
-| file in the folder    | what                                                              |
-|-----------------------|-------------------------------------------------------------------|
-| report.html           | everything on one page                                            |
-| tables/….md .csv .tex | every table                                                       |
-| figures/….png .svg    | every figure                                                      |
-| jobs/                 | what the tables are made of; see `jobs`                           |
+| file in the folder    | content                                                            |
+|-----------------------|--------------------------------------------------------------------|
+| report.html           | everything on one page                                             |
+| tables/….md .csv .tex | every table                                                        |
+| figures/….png .svg    | every figure                                                       |
+| jobs/                 | the outcomes that the tables are made from; see `tclgraph.jobs`    |
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tclgraph import __version__
 from tclgraph.environment import environment
-from tclgraph.errors import InputError, did_you_mean
-from tclgraph.events.catalog import CATALOG, find
-from tclgraph.events.log_spec import LogSpec
-from tclgraph.events.split import Split
-from tclgraph.jobs.job import Job
-from tclgraph.reports import findings, summaries
-from tclgraph.reports.claims import tables_of_claims
+from tclgraph.jobs.outcome import Machine
+from tclgraph.reports.ablation import MODEL_TITLES, ablation_table
+from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table
+from tclgraph.reports.claims import claims_tables
+from tclgraph.reports.datasets import data_sets_table, with_and_without_filter
 from tclgraph.reports.figures import draw_curves, draw_sweep
+from tclgraph.reports.overall import best_heuristic, cost_table, learning_curves, overall_table
 from tclgraph.reports.page import Figure, Section, write_report
+from tclgraph.reports.parts import parts_table
+from tclgraph.reports.sweep import sweep_series, sweep_table
 from tclgraph.reports.table import Table, write_table
-from tclgraph.studies import plans
-from tclgraph.studies.plans import Results, Study
-from tclgraph.studies.published import DATA_SETS
+from tclgraph.studies.ablation import AblationStudy
+from tclgraph.studies.overall import OverallStudy
+from tclgraph.studies.parts import PartsStudy
+from tclgraph.studies.plan import Plan
+from tclgraph.studies.study import Entry, Results, Study
+from tclgraph.studies.sweep import SweepStudy
 
-WHAT = ("datasets", "overall", "ablation", "depth", "heads", "all")
 _PROTOCOL = (
-    "For every test event, in order, all targets of the data set are scored for the event's "
-    "source at the event's time; the rank of the true target is recorded; only then is the event "
-    "revealed. Nothing is sampled, ties share their middle rank, and targets that the source has "
-    "met before stay in the ranking. MR is the mean rank, MRR the mean of one over it, Hit@10 the "
-    "percentage of ranks up to 10.",
-    "A streaming model follows every event that has been revealed. A frozen one ranks by what "
-    "training left, whatever has happened since. The heuristics are rules without anything learned, "
-    "and stream. Of every run the epoch with the best validation MRR counts; nothing is chosen by "
-    "test events.",
-    "Models have the settings that their own pages give as defaults, at width 64, the same on "
-    "every log; the paper tuned each of them.",
+    "Every test event is evaluated in order of time. The model scores all targets of the data set "
+    "for the event's source at the event's time, the rank of the true target is recorded, and only "
+    "then is the event revealed. No targets are sampled. Tied targets share their middle rank. "
+    "Targets that the source has interacted with before stay in the ranking. MR is the mean rank, "
+    "MRR the mean of the reciprocal rank, and Hit@10 the percentage of ranks up to 10.",
+    "A streaming model is updated with every revealed event. A frozen model keeps the state after "
+    "training. The heuristics are streaming rules without learned parameters. Each run is "
+    "evaluated with the epoch that has the best validation MRR. No choice depends on test events.",
+    "Models use their default settings, at width 64, on every log. The paper tuned each model.",
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reproduction:
-    """What was asked for."""
-
-    opened: tuple[tuple[LogSpec, Split], ...]
-    studies: tuple[Study, ...]
-
-    def jobs(self, num_seeds: int) -> list[Job]:
-        """All that there is to do, each once."""
-        found: dict[str, Job] = {}
-        for seed in range(num_seeds):
-            for study in self.studies:
-                for job in study.jobs(num_seeds):
-                    if job.seed == seed:
-                        found.setdefault(job.key, job)
-        return list(found.values())
-
-
-def plan(
-    what: Sequence[str], logs: Sequence[LogSpec], models: Sequence[str] | None
-) -> Reproduction:
-    """Open the logs, and say what is to be computed of them."""
-    for one in what:
-        if one not in WHAT:
-            raise InputError(f"cannot reproduce {one!r}; {did_you_mean(one, WHAT)}")
-    wanted = WHAT if "all" in what else what
-    for name, count in Counter(data.name for data in logs).items():
-        if count > 1:
-            raise InputError(
-                f"{count} logs are called {name!r}, as their tables would be; rename one, or give "
-                "each a call and an --out of its own"
-            )
-    opened = [(data, data.open()) for data in map(plans.as_published, logs or known_logs())]
-    studies: list[Study] = []
-    for data, split in opened:
-        if "overall" in wanted:
-            chosen = models or plans.EVERYTHING
-            studies.append(plans.overall(data, split, chosen))
-            if (also := plans.overall_one_mode(data, chosen)) is not None:
-                studies.append(also)
-        if "ablation" in wanted:
-            studies += [plans.ablation(data, split, preset) for preset in plans.ABLATED]
-        if "depth" in wanted:
-            studies.append(plans.depth(data, split))
-        if "heads" in wanted:
-            studies.append(plans.heads(data, split))
-    return Reproduction(opened=tuple(opened), studies=tuple(studies))
-
-
-def known_logs() -> list[LogSpec]:
-    """The paper's data sets that are on this machine."""
-    return [LogSpec(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
-
-
-def write_everything(
-    asked: Reproduction,
+def write_reproduction(
+    plan: Plan,
     folder: Path,
     *,
     command: str,
     remarks: Sequence[str],
     show: Callable[[int, int], None],
 ) -> list[Table]:
-    """Tables, figures and the report of what is there; `remarks` say what is not, and why.
+    """Write tables, figures and the report from the outcomes so far; return the tables.
 
-    `show` is told how many of the report's pages are made, and of how many.
+    `remarks` say what is missing, and why. `show` is called with the number of finished sections
+    and their total number.
     """
-    found = [(study, study.results(folder)) for study in asked.studies]
-    pages = [_data_sets(asked)]
-    machines: dict[str, None] = {}
-    for place, (study, results) in enumerate(found):
-        show(place, len(found) + 1)
-        for one in results.values():
-            machines.update({_made_by(outcome): None for outcome in one.outcomes})
-        pages.append(_section(study, results, folder / "figures"))
-    show(len(found), len(found) + 1)
-    if told := tables_of_claims(found):
-        pages.insert(0, Section(heading="Claims of the paper", tables=tuple(told)))
-    tables = [table for page in pages for table in page.tables]
+    studies = [(study, study.results(folder)) for study in plan.studies]
+    data_sets = data_sets_table(with_and_without_filter(plan.logs))
+    sections = [Section(heading="Data sets", tables=(data_sets,))]
+    for number, (study, results) in enumerate(studies):
+        show(number, len(studies) + 1)
+        sections.append(_section(study, results, folder / "figures"))
+    show(len(studies), len(studies) + 1)
+    if claims := claims_tables(studies):
+        sections.insert(0, Section(heading="Claims of the paper", tables=tuple(claims)))
+    tables = [table for section in sections for table in section.tables]
     for table in tables:
         write_table(table, folder / "tables")
-    here = {"version": __version__, "machine": environment()}
     about = Section(
         heading="How this was made",
         paragraphs=(
             f"Last written by tclgraph {__version__}: `{command}`",
             *_PROTOCOL,
-            "Computed with " + ("; ".join(machines) or _made_by(here)) + ".",
+            f"Computed with {_machines(studies)}.",
         ),
     )
     missing = Section(heading="What is missing", paragraphs=tuple(remarks) or ("Nothing.",))
     write_report(
         folder / "report.html",
         title="TCL and nine baselines, reproduced",
-        subtitle=", ".join(data.name for data, _ in asked.opened),
-        sections=[about, *pages, missing],
+        subtitle=", ".join(log.spec.name for log in plan.logs),
+        sections=[about, *sections, missing],
     )
     return tables
 
 
-def _data_sets(asked: Reproduction) -> Section:
-    """Those of the paper also with its filter where it is not used, and without where it is."""
-    shown = []
-    for data, split in asked.opened:
-        shown.append((data, split))
-        if data.log in DATA_SETS:
-            other = replace(data, seen_only=not data.seen_only)
-            with suppress(InputError):  # where a part would have no events
-                shown.append((other, other.open()))
-    return Section(heading="Data sets", tables=(summaries.table_of_data_sets(shown),))
+def _section(study: Study, results: Mapping[Entry, Results], folder: Path) -> Section:
+    """Return the tables and figures of a study."""
+    match study:
+        case OverallStudy():
+            return _overall_section(study, results, folder)
+        case AblationStudy():
+            return Section(
+                heading=f"Ablation of {MODEL_TITLES[study.model]} on {study.log_title}",
+                tables=(ablation_table(study, results),),
+            )
+        case SweepStudy():
+            return Section(
+                heading=f"TCL by {study.swept.label} on {study.log_title}",
+                tables=(sweep_table(study, results),),
+                figures=_sweep_figure(study, results, folder / study.file_name),
+            )
+        case PartsStudy():
+            return Section(
+                heading=f"Parts of the ranker on {study.log_title}",
+                tables=(parts_table(study, results),),
+            )
+        case _:
+            raise TypeError(f"there is no section for a {type(study).__name__}")
 
 
-def _section(study: Study, results: dict[str, Results], folder: Path) -> Section:
-    on = summaries.titled(study)
-    path = folder / summaries.file_name(study)
-    if study.name.startswith("overall"):
-        tables = [summaries.table_of_models(study, results)]
-        if any(one.outcomes for one in results.values()):
-            tables += [
-                summaries.table_of_costs(study, results),
-                findings.table_of_meetings(study, results),
-                findings.table_of_quarters(study, results),
-                *findings.table_of_comparisons(study, results),
-            ]
-        return Section(
-            heading=f"Overall comparison on {on}",
-            tables=tuple(tables),
-            figures=_curves(study, results, path.with_name(f"{path.name}-curves")),
-        )
-    if study.name.startswith("ablation"):
-        preset = study.name.removeprefix("ablation-")
-        return Section(
-            heading=f"Ablation of preset {preset} on {on}",
-            tables=(findings.table_of_ablation(study, results),),
-        )
-    word = {"depth": "depth of the sub-graphs", "heads": "number of heads"}[study.name]
+def _overall_section(
+    study: OverallStudy, results: Mapping[Entry, Results], folder: Path
+) -> Section:
+    tables = [overall_table(study, results)]
+    if any(row.outcomes for row in results.values()):
+        tables += [
+            cost_table(study, results),
+            pairs_table(study, results),
+            quarters_table(study, results),
+            *comparison_tables(study, results),
+        ]
     return Section(
-        heading=f"By {word} on {on}",
-        tables=(summaries.table_of_points(study, results),),
-        figures=_sweep(study, results, path, word),
+        heading=f"Overall comparison on {study.log_title}",
+        tables=tuple(tables),
+        figures=_curves_figure(study, results, folder / f"{study.file_name}-curves"),
     )
 
 
-def _curves(study: Study, results: dict[str, Results], path: Path) -> tuple[Figure, ...]:
-    curves = summaries.curves_of(results)
+def _curves_figure(
+    study: OverallStudy, results: Mapping[Entry, Results], path: Path
+) -> tuple[Figure, ...]:
+    curves = learning_curves(results)
     if not curves:
         return ()
-    path.parent.mkdir(parents=True, exist_ok=True)
     draw_curves(
         curves,
         metric="MRR",
-        heuristic=summaries.best_heuristic(results),
-        title=f"Validation MRR on {summaries.titled(study)}",
+        heuristic=best_heuristic(results),
+        title=f"Validation MRR on {study.log_title}",
         path=path,
     )
-    caption = "Learning curves, one line for each seed; the dot is the epoch that counts."
+    caption = "Learning curves, a line for each seed. A dot marks the epoch that is evaluated."
     return (Figure(path=path, caption=caption),)
 
 
-def _sweep(study: Study, results: dict[str, Results], path: Path, word: str) -> tuple[Figure, ...]:
-    series = summaries.series_of(results)
+def _sweep_figure(
+    study: SweepStudy, results: Mapping[Entry, Results], path: Path
+) -> tuple[Figure, ...]:
+    metrics = ("MR", "Hit@10")
+    series = sweep_series(study, results, metrics)
     if not series.x:
         return ()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    label = study.swept.label
     draw_sweep(
         [series],
-        metrics=("MR", "Hit@10"),
-        xlabel=word,
-        title=f"TCL, preset paper, on {summaries.titled(study)}",
+        metrics=metrics,
+        xlabel=label,
+        title=f"TCL by {label} on {study.log_title}",
         path=path,
     )
-    return (Figure(path=path, caption=f"Test figures by {word}; bars are ± one deviation."),)
+    caption = f"Test figures by {label}. Bars show one standard deviation in each direction."
+    return (Figure(path=path, caption=caption),)
 
 
-def _made_by(outcome: Mapping[str, Any]) -> str:
-    found = outcome["machine"]
-    versions = ", ".join(f"{name} {found[name]}" for name in ("python", "torch", "numba", "numpy"))
-    threads = f", {found['threads']} thread(s) a job" if "threads" in found else ""
+def _machines(studies: Sequence[tuple[Study, Mapping[Entry, Results]]]) -> str:
+    """Describe the machines of all outcomes, or this machine if there are none."""
+    described = dict.fromkeys(
+        _describe(outcome.version, outcome.machine)
+        for _, results in studies
+        for row in results.values()
+        for outcome in row.outcomes
+    )
+    return "; ".join(described) or _describe(__version__, Machine.from_json(environment()))
+
+
+def _describe(version: str, machine: Machine) -> str:
+    threads = "" if machine.threads is None else f", threads per job: {machine.threads}"
     return (
-        f"tclgraph {outcome['version']} on {found['processor']}, {found['cores']} cores{threads}, "
-        f"{found['system']}, {versions}"
+        f"tclgraph {version} on {machine.processor}, {machine.cores} cores{threads}, "
+        f"{machine.system}, python {machine.python}, torch {machine.torch}, numba {machine.numba}, "
+        f"numpy {machine.numpy}"
     )

@@ -1,8 +1,8 @@
-"""Tables of results, written for four readers: Markdown, a spreadsheet, LaTeX and HTML.
+"""Tables of results, written as Markdown, CSV, LaTeX and HTML.
 
-The first column is text and stands left; the others are figures and stand right. Of a column's
-figures the best is bold and the second best underlined. `Code` in backticks may stand in titles
-and notes; cells are taken as they are.
+The first column is text and aligned left; the others are figures and aligned right. The best
+figure of a column is bold, the second best underlined. Titles and notes may have `code` in
+backticks; cells are plain text.
 """
 
 import csv
@@ -22,27 +22,29 @@ Emphasis: TypeAlias = Literal["best", "second"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure as it is shown, and how it does in its column."""
+    """The text of a cell, and whether it is the best or second best of its column."""
 
     text: str
     emphasis: Emphasis | None = None
     stands_for: str | None = None
-    """What a mark is short for: in a spreadsheet in its place, on a page when pointed at."""
+    """Long form of a short mark: it replaces the mark in CSV, and is its tooltip in HTML."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What is to be shown, apart from how."""
+    """The content of a table, independent of its format."""
 
     name: str
-    """Stem of its files."""
+    """Stem of the table's files."""
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
-    """Below the table."""
+    """Text below the table."""
     groups: tuple[int, ...] = ()
-    """Rows before which a thin line separates groups."""
+    """Numbers of the rows that begin a new group, after a thin line."""
+    is_shown_in_terminal: bool = True
+    """Whether the command prints the table; wide tables are in the report only."""
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
@@ -54,18 +56,20 @@ class Table:
 
 
 def emphasize(values: Sequence[float | None], *, lower_is_better: bool) -> list[Emphasis | None]:
-    """The best and the second best; equal values share. Round first what is shown rounded.
+    """Mark the best and the second best value; equal values share a mark.
+
+    Values that are shown rounded must be rounded before.
 
     >>> emphasize([3.0, None, 1.0, 2.0], lower_is_better=True)
     [None, None, 'best', 'second']
     """
-    ordered = sorted({one for one in values if one is not None}, reverse=not lower_is_better)
+    ordered = sorted({value for value in values if value is not None}, reverse=not lower_is_better)
     marks: dict[float | None, Emphasis] = dict(zip(ordered, ("best", "second"), strict=False))
-    return [marks.get(one) for one in values]
+    return [marks.get(value) for value in values]
 
 
 def to_markdown(table: Table) -> str:
-    """For a README. Markdown has no line between groups."""
+    """Format a table as Markdown, which has no lines between groups."""
     marked = {"best": "**{}**", "second": "<u>{}</u>", None: "{}"}
     rows = [
         [_markdown(column) for column in table.columns],
@@ -83,7 +87,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """For a spreadsheet: the names of the columns and what the cells say."""
+    """Format a table as CSV: the names of the columns and the text of the cells."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -92,7 +96,7 @@ def to_csv(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    r"""For a paper whose preamble has `\usepackage{booktabs}`."""
+    r"""Format a table as LaTeX; the preamble needs `\usepackage{booktabs}`."""
     marked = {"best": r"\textbf{%s}", "second": r"\underline{%s}", None: "%s"}
     groups = "\\midrule\n".join(
         "".join(
@@ -117,7 +121,7 @@ def to_latex(table: Table) -> str:
 
 
 def to_html(table: Table) -> str:
-    """For a page that brings its own style; the note follows as a paragraph of class note."""
+    """Format a table as HTML without style; the note follows as a paragraph of class `note`."""
     marked = {"best": "<strong>{}</strong>", "second": "<u>{}</u>", None: "{}"}
 
     def html_cell(cell: Cell) -> str:
@@ -128,7 +132,7 @@ def to_html(table: Table) -> str:
         figures = "".join(map(html_cell, row[1:]))
         return f'<tr><th scope="row">{escape(row[0].text)}</th>{figures}</tr>\n'
 
-    # A heading may take two lines, but not between a number and its unit.
+    # A heading may break into two lines, but not between a number and its unit.
     columns = (escape(column).replace(" %", "&nbsp;%") for column in table.columns)
     head = "".join(f'<th scope="col">{column}</th>' for column in columns)
     body = "".join(
@@ -142,14 +146,14 @@ def to_html(table: Table) -> str:
 
 
 def write_table(table: Table, folder: Path) -> None:
-    """As .md, .csv and .tex, each whole or not at all."""
+    """Write a table as .md, .csv and .tex, each file complete or not at all."""
     for suffix, write in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
         with replacing(folder / f"{table.name}{suffix}") as temporary:
             temporary.write_text(write(table), encoding="utf-8")
 
 
 def html_text(text: str) -> str:
-    """Plain text for a page, with what stands in backticks as code.
+    """Escape plain text for HTML, and turn backticks into code elements.
 
     >>> html_text("`a < b` & c")
     '<code>a &lt; b</code> &amp; c'
@@ -158,9 +162,9 @@ def html_text(text: str) -> str:
 
 
 def with_code(text: str, plain: Callable[[str], str], code: Callable[[str], str]) -> str:
-    """Text whose words in backticks are written otherwise than the rest."""
+    """Format the words in backticks with `code` and the rest of a text with `plain`."""
     parts = re.split(r"`([^`]+)`", text)
-    return "".join(code(part) if place % 2 else plain(part) for place, part in enumerate(parts))
+    return "".join(code(part) if number % 2 else plain(part) for number, part in enumerate(parts))
 
 
 def _groups(table: Table) -> Iterator[tuple[tuple[Cell, ...], ...]]:
@@ -170,7 +174,7 @@ def _groups(table: Table) -> Iterator[tuple[tuple[Cell, ...], ...]]:
 
 
 def _markdown(text: str) -> str:
-    # Inside a word an underscore means itself, and lastfm_head stays readable.
+    # An underscore inside a word, as in lastfm_head, is not markup and stays as it is.
     return re.sub(r"[\\|*<`\[]|\b_|_\b", r"\\\g<0>", text)
 
 
@@ -182,9 +186,9 @@ _LATEX = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
-        **{one: rf"\{one}" for one in "&%$#_{}"},
-        # At the start of a row these would belong to the line break before it.
-        **{one: f"{{{one}}}" for one in "[*"},
+        **{character: rf"\{character}" for character in "&%$#_{}"},
+        # At the start of a row, LaTeX would take these for options of the line break before it.
+        **{character: f"{{{character}}}" for character in "[*"},
         "±": r"$\pm$",
         "−": "$-$",
         "×": r"$\times$",
@@ -197,5 +201,5 @@ _LATEX = str.maketrans(
 
 
 def _latex(text: str) -> str:
-    # Two hyphens would become one dash, and an option could not be copied from the page.
+    # LaTeX turns two hyphens into a dash, and a command could not be copied from the page.
     return "-{}-".join(part.translate(_LATEX) for part in text.split("--"))

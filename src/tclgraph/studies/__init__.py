@@ -1,1 +1,1 @@
-"""The tables and figures of the paper: which jobs each one needs, and how to read them."""
+"""Studies: the jobs behind the paper's tables and figures, and how to read their outcomes."""

@@ -1,10 +1,14 @@
-"""What the paper reports: Table 1, Table 2 (mean and deviation over five repetitions), Table 3."""
+"""The figures of the paper: Table 1, Table 2 (mean and deviation of five runs) and Table 3."""
 
-Figure = tuple[float, float]
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
 
-_DATA = ("collegemsg", "wikipedia", "lastfm", "reddit")
-# MR and Hit@10 on each.
-_ROWS: dict[str, tuple[tuple[Figure, Figure], ...]] = {
+_Figure: TypeAlias = tuple[float, float]
+
+_LOGS = ("collegemsg", "wikipedia", "lastfm", "reddit")
+# MR and Hit@10 on each log, as mean and deviation.
+_OVERALL: dict[str, tuple[tuple[_Figure, _Figure], ...]] = {
     "graphsage": (
         ((269.35, 6.12), (11.56, 1.27)),
         ((165.39, 3.59), (33.47, 3.81)),
@@ -68,56 +72,85 @@ _ROWS: dict[str, tuple[tuple[Figure, Figure], ...]] = {
 }
 
 
-def published(model: str, data: str) -> dict[str, Figure] | None:
-    """What the paper has for a model on a data set.
+class PublishedFigure(NamedTuple):
+    """A figure as the paper prints it."""
 
-    >>> published("tgn", "wikipedia")
-    {'MR': (75.47, 2.02), 'Hit@10': (79.74, 1.67)}
-    >>> published("tgn", "mylog") is None
-    True
+    mean: float
+    deviation: float | None = None
+    """Standard deviation over runs; None where the paper prints none."""
+
+    def __str__(self) -> str:
+        text = f"{self.mean:.2f}"
+        return text if self.deviation is None else f"{text} ± {self.deviation:.2f}"
+
+
+def published_overall(model: str, log: str) -> dict[str, PublishedFigure]:
+    """Return the figures of Table 2 by metric, none if the paper does not have the model or log.
+
+    >>> published_overall("tgn", "wikipedia")["MR"]
+    PublishedFigure(mean=75.47, deviation=2.02)
+    >>> published_overall("tgn", "mylog")
+    {}
     """
-    if model not in _ROWS or data not in _DATA:
-        return None
-    return dict(zip(("MR", "Hit@10"), _ROWS[model][_DATA.index(data)], strict=True))
+    if model not in _OVERALL or log not in _LOGS:
+        return {}
+    mean_rank, hits = _OVERALL[model][_LOGS.index(log)]
+    return {"MR": PublishedFigure(*mean_rank), "Hit@10": PublishedFigure(*hits)}
 
 
-DATA_SETS: dict[str, dict[str, float]] = {
-    "collegemsg": {
-        "sources": 999,
-        "targets": 1_352,
-        "interactions": 48_771,
-        "repetition": 67.28,
-        "days": 193.63,
-    },
-    "wikipedia": {
-        "sources": 7_619,
-        "targets": 998,
-        "interactions": 128_271,
-        "repetition": 87.78,
-        "days": 30.00,
-    },
-    "lastfm": {
-        "sources": 1_000,
-        "targets": 1_000,
-        "interactions": 1_293_103,
-        "repetition": 88.01,
-        "days": 1_586.89,
-    },
-    "reddit": {
-        "sources": 9_986,
-        "targets": 984,
-        "interactions": 672_447,
-        "repetition": 53.97,
-        "days": 3_882.00,
-    },
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSetFigures:
+    """The figures of a row of Table 1."""
+
+    sources: int
+    targets: int
+    interactions: int
+    repetition: float
+    """Repetition density in percent."""
+    days: float
+
+
+DATA_SETS: dict[str, DataSetFigures] = {
+    "collegemsg": DataSetFigures(
+        sources=999, targets=1_352, interactions=48_771, repetition=67.28, days=193.63
+    ),
+    "wikipedia": DataSetFigures(
+        sources=7_619, targets=998, interactions=128_271, repetition=87.78, days=30.00
+    ),
+    "lastfm": DataSetFigures(
+        sources=1_000, targets=1_000, interactions=1_293_103, repetition=88.01, days=1_586.89
+    ),
+    "reddit": DataSetFigures(
+        sources=9_986, targets=984, interactions=672_447, repetition=53.97, days=3_882.00
+    ),
 }
-"""Table 1. Repetition is in percent."""
+"""Table 1 by the name of the log."""
 
-ABLATION: dict[str, dict[str, float]] = {
-    "without time embedding": dict(zip(_DATA, (140.20, 54.49, 157.86, 34.09), strict=True)),
-    "without depth embedding": dict(zip(_DATA, (139.11, 55.85, 151.48, 35.05), strict=True)),
-    "without cross-attention": dict(zip(_DATA, (146.18, 57.42, 152.31, 35.39), strict=True)),
-    "two-stream encoder + TPP": dict(zip(_DATA, (143.31, 62.78, 153.28, 40.61), strict=True)),
-    "full": dict(zip(_DATA, (136.13, 52.97, 149.27, 33.67), strict=True)),
+
+class AblationRow(Enum):
+    """A row of Table 3; its value is the name of the row."""
+
+    NO_TIME_EMBEDDING = "without time embedding"
+    NO_DEPTH_EMBEDDING = "without depth embedding"
+    NO_CROSS_ATTENTION = "without cross-attention"
+    POINT_PROCESS = "two-stream encoder + TPP"
+    FULL = "full"
+
+
+# MR on each log.
+_ABLATION: dict[AblationRow, tuple[float, ...]] = {
+    AblationRow.NO_TIME_EMBEDDING: (140.20, 54.49, 157.86, 34.09),
+    AblationRow.NO_DEPTH_EMBEDDING: (139.11, 55.85, 151.48, 35.05),
+    AblationRow.NO_CROSS_ATTENTION: (146.18, 57.42, 152.31, 35.39),
+    AblationRow.POINT_PROCESS: (143.31, 62.78, 153.28, 40.61),
+    AblationRow.FULL: (136.13, 52.97, 149.27, 33.67),
 }
-"""Table 3, MR."""
+
+
+def published_ablation(row: AblationRow, log: str) -> dict[str, PublishedFigure]:
+    """Return the figure of Table 3 by metric, none if the paper does not have the log.
+
+    >>> str(published_ablation(AblationRow.FULL, "wikipedia")["MR"])
+    '52.97'
+    """
+    return {"MR": PublishedFigure(_ABLATION[row][_LOGS.index(log)])} if log in _LOGS else {}

@@ -1,0 +1,143 @@
+"""The overall comparison (Table 2): heuristics, baselines, TCL and the ranker on one log."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tclgraph import registry
+from tclgraph.errors import InputError, did_you_mean
+from tclgraph.heuristics.rules import Heuristic, heuristics_for
+from tclgraph.studies.published import published_overall
+from tclgraph.studies.study import Entry, OpenLog, Role, Study
+
+BASELINES = (
+    "graphsage",
+    "ctdne",
+    "dyngem",
+    "dysat",
+    "jodie",
+    "deepcoevolve",
+    "tgat",
+    "tgn",
+    "tdig-mpnn",
+)
+"""Names in the registry, in the order of Table 2."""
+AGGREGATORS = ("gcn", "mean", "max", "lstm", "gat")
+"""Aggregators of GraphSAGE; the paper reports the best on validation."""
+ALL_HEURISTICS = "heuristics"
+"""Stands for all heuristics of the log's kind of graph in a list of models."""
+DEFAULT_MODELS = (ALL_HEURISTICS, *BASELINES, "tcl", "ranker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverallStudy(Study):
+    """The comparison of models on one log."""
+
+    entries: tuple[Entry, ...]
+    tcl: Entry | None
+    """TCL with its default settings, if it is compared."""
+    ranker: Entry | None
+    """The ranker with its default settings, if it is compared."""
+    is_one_mode_variant: bool = False
+    """Whether the log is read as one-mode, where the paper reads it as bipartite."""
+
+    @property
+    def name(self) -> str:
+        return "overall-one-mode" if self.is_one_mode_variant else "overall"
+
+    @property
+    def remark(self) -> str:
+        return "one identity for senders and receivers" if self.is_one_mode_variant else ""
+
+
+def overall_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> OverallStudy:
+    """Return the comparison of these models.
+
+    A model is a name in the registry, `heuristics` for all heuristics, or a name with settings:
+    `tcl:negative_pool=256`.
+    """
+    entries = sorted(_entries(models, log), key=lambda entry: list(Role).index(entry.role))
+    return OverallStudy(
+        log=log,
+        entries=tuple(entries),
+        tcl=_with_default_settings(entries, "tcl"),
+        ranker=_with_default_settings(entries, "ranker"),
+    )
+
+
+def one_mode_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> OverallStudy | None:
+    """Return the comparison on CollegeMsg with one identity for senders and receivers.
+
+    The test events are the same. Only the heuristics and the ranker are compared: they gain most
+    from knowing both roles of a person. The paper's figures are left out, because the paper reads
+    this log as bipartite. Return None for any other log.
+    """
+    chosen = [model for model in models if model in (ALL_HEURISTICS, "ranker")]
+    if log.spec.log != "collegemsg" or log.spec.kind != "bipartite" or not chosen:
+        return None
+    study = overall_study(OpenLog.open(replace(log.spec, kind="one-mode")), chosen)
+    unpublished = {entry: replace(entry, published={}) for entry in study.entries}
+    return replace(
+        study,
+        entries=tuple(unpublished.values()),
+        ranker=unpublished[study.ranker] if study.ranker else None,
+        is_one_mode_variant=True,
+    )
+
+
+def _entries(models: Iterable[str], log: OpenLog) -> Iterator[Entry]:
+    for model in dict.fromkeys(models):
+        if model == ALL_HEURISTICS:
+            for heuristic in heuristics_for(log.split.events.kind):
+                yield _entry(heuristic.name, log)
+        else:
+            yield _entry(model, log)
+
+
+def _entry(model: str, log: OpenLog) -> Entry:
+    name, settings = _parse(model)
+    if name == "graphsage" and not settings:
+        jobs = [log.job(name, {"aggregator": aggregator}) for aggregator in AGGREGATORS]
+    else:
+        jobs = [log.job(name, settings)]
+    # The ranker is compared with the figures that the paper reports for its own model.
+    published_as = "tcl" if name == "ranker" else name
+    return Entry(
+        name=", ".join([name, *(f"{setting}={value}" for setting, value in settings.items())]),
+        role=_role_of(name),
+        jobs=tuple(jobs),
+        published={} if settings else published_overall(published_as, log.spec.name),
+    )
+
+
+def _parse(model: str) -> tuple[str, dict[str, Any]]:
+    """Split `name:setting=value:…` into the name and the settings."""
+    name, *words = model.split(":")
+    known = (*registry.names(), ALL_HEURISTICS)
+    if name not in known:
+        raise InputError(f"unknown model {name!r}; {did_you_mean(name, known)}")
+    settings = {}
+    for word in words:
+        setting, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"cannot read the setting {word!r} of {model!r}; write NAME=VALUE")
+        settings[setting] = value
+    registry.build(name, **settings)  # refuses unknown settings before any job runs
+    return name, settings
+
+
+def _role_of(name: str) -> Role:
+    if name in ("tcl", "ranker"):
+        return Role.OURS
+    if name in BASELINES:
+        return Role.BASELINE
+    if issubclass(registry.model_class(name), Heuristic):
+        return Role.HEURISTIC
+    return Role.EXTERNAL
+
+
+def _with_default_settings(entries: Iterable[Entry], model: str) -> Entry | None:
+    for entry in entries:
+        if entry.jobs[0].model == model and not entry.jobs[0].settings:
+            return entry
+    return None

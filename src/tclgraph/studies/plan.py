@@ -1,0 +1,119 @@
+"""From the words of `tclgraph reproduce` to studies and their jobs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tclgraph.errors import InputError, did_you_mean
+from tclgraph.events.catalog import CATALOG, find
+from tclgraph.events.log_spec import LogSpec
+from tclgraph.jobs.job import Job
+from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
+from tclgraph.studies.overall import DEFAULT_MODELS, one_mode_study, overall_study
+from tclgraph.studies.parts import parts_ahead_study, parts_study
+from tclgraph.studies.published import DATA_SETS
+from tclgraph.studies.study import OpenLog, Study
+from tclgraph.studies.sweep import DEPTH, HEADS, sweep_study
+
+
+class Topic(StrEnum):
+    """What can be reproduced."""
+
+    DATASETS = "datasets"
+    OVERALL = "overall"
+    ABLATION = "ablation"
+    DEPTH = "depth"
+    HEADS = "heads"
+    PARTS = "parts"
+
+
+ALL = "all"
+"""Stands for all topics of the paper. The parts of the ranker are not in the paper."""
+_ALL_TOPICS = frozenset(Topic) - {Topic.PARTS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The logs and the studies that were asked for."""
+
+    logs: tuple[OpenLog, ...]
+    studies: tuple[Study, ...]
+
+    def jobs(self, num_seeds: int) -> list[Job]:
+        """Return every job once, those of the first seed of all studies first."""
+        jobs: dict[str, Job] = {}
+        for seed in range(num_seeds):
+            for study in self.studies:
+                for job in study.jobs(num_seeds):
+                    if job.seed == seed:
+                        jobs.setdefault(job.key, job)
+        return list(jobs.values())
+
+
+def make_plan(
+    words: Sequence[str], logs: Sequence[LogSpec], models: Sequence[str] | None = None
+) -> Plan:
+    """Open the logs and return the studies of them.
+
+    `words` are topics or `all`. Without logs, the data sets of the paper are used that are on this
+    machine. `models` are those of the overall comparison.
+    """
+    topics = _parse_topics(words)
+    for name, count in Counter(spec.name for spec in logs).items():
+        if count > 1:
+            raise InputError(
+                f"{count} logs are called {name!r}, and their tables would have the same file "
+                "names; rename a log, or run the command once for each with its own --out"
+            )
+    opened: list[OpenLog] = []
+    studies: list[Study] = []
+    for spec in logs or local_data_sets():
+        log = OpenLog.open(as_published(spec))
+        opened.append(log)
+        studies += _studies(topics, spec, log, models or DEFAULT_MODELS)
+    return Plan(logs=tuple(opened), studies=tuple(studies))
+
+
+def _parse_topics(words: Sequence[str]) -> frozenset[Topic]:
+    known = (*Topic, ALL)
+    topics: frozenset[Topic] = frozenset()
+    for word in words:
+        if word not in known:
+            raise InputError(f"cannot reproduce {word!r}; {did_you_mean(word, known)}")
+        topics |= _ALL_TOPICS if word == ALL else {Topic(word)}
+    return topics
+
+
+def _studies(
+    topics: frozenset[Topic], spec: LogSpec, log: OpenLog, models: Sequence[str]
+) -> Iterator[Study]:
+    if Topic.OVERALL in topics:
+        yield overall_study(log, models)
+        one_mode = one_mode_study(log, models)
+        if one_mode is not None:
+            yield one_mode
+    if Topic.ABLATION in topics:
+        yield tcl_ablation(log)
+        yield ranker_ablation(log)
+    if Topic.DEPTH in topics:
+        yield sweep_study(log, DEPTH)
+    if Topic.HEADS in topics:
+        yield sweep_study(log, HEADS)
+    if Topic.PARTS in topics:
+        # The paper's kind of graph is not imposed: one identity is one of the parts.
+        log_of_parts = OpenLog.open(replace(log.spec, kind=spec.kind))
+        yield parts_study(log_of_parts)
+        yield parts_ahead_study(log_of_parts)
+
+
+def local_data_sets() -> list[LogSpec]:
+    """Return the paper's data sets that are on this machine."""
+    return [LogSpec(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
+
+
+def as_published(spec: LogSpec) -> LogSpec:
+    """Read a log as the authors do: CollegeMsg as bipartite and with nodes of training only."""
+    if spec.log == "collegemsg" and spec.kind is None:
+        return replace(spec, kind="bipartite", seen_only=True)
+    return spec

@@ -1,0 +1,184 @@
+"""From words to studies: entries, jobs, and the outcomes that count."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tclgraph.errors import InputError
+from tclgraph.events.log_spec import LogSpec
+from tclgraph.events.stream import GraphKind
+from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.events.writers import write_file
+from tclgraph.jobs.job import Job, write_ranks
+from tclgraph.jobs.outcome import write_outcome_file
+from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
+from tclgraph.studies.overall import AGGREGATORS, BASELINES, one_mode_study, overall_study
+from tclgraph.studies.parts import parts_ahead_study, parts_study
+from tclgraph.studies.plan import make_plan
+from tclgraph.studies.study import OpenLog, Role, Study
+from tclgraph.studies.sweep import DEPTH, HEADS, sweep_study
+from tests.reports.made_up import make_outcome
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> OpenLog:
+    return open_synthetic(tmp_path)
+
+
+def open_synthetic(folder: Path, kind: GraphKind = "bipartite") -> OpenLog:
+    path = folder / f"{kind}.csv"
+    write_file(synthesize(SyntheticConfig(events=100, sources=8, targets=9, kind=kind)), path)
+    return OpenLog.open(LogSpec(log=str(path), kind=kind))
+
+
+def keys_of(study: Study, num_seeds: int = 1) -> set[str]:
+    return {job.key for job in study.jobs(num_seeds)}
+
+
+def test_entries_are_ordered_by_role(log: OpenLog) -> None:
+    study = overall_study(log, ["ranker", "tcl", "tgn", "heuristics", "graphsage"])
+    roles = [entry.role for entry in study.entries]
+    assert roles == sorted(roles, key=list(Role).index)
+    assert [entry.name for entry in study.entries][-4:] == ["tgn", "graphsage", "ranker", "tcl"]
+    assert study.entries[0].name == "popularity"
+
+
+def test_the_default_comparison_has_all_models_of_the_paper(log: OpenLog) -> None:
+    study = overall_study(log)
+    baselines = [entry.name for entry in study.entries if entry.role is Role.BASELINE]
+    assert baselines == list(BASELINES)
+    assert study.tcl is not None
+    assert study.ranker is not None
+
+
+def test_tcl_with_its_defaults_is_one_job_of_all_studies(log: OpenLog) -> None:
+    study = overall_study(log, ["tcl"])
+    (key,) = keys_of(study)
+    for other in (sweep_study(log, DEPTH), sweep_study(log, HEADS), tcl_ablation(log)):
+        assert key in keys_of(other)
+
+
+def test_a_plan_has_every_job_once_and_first_seeds_first(log: OpenLog) -> None:
+    plan = make_plan(["overall", "ablation", "depth"], [log.spec], ["popularity", "tcl"])
+    jobs = plan.jobs(2)
+    assert len({job.key for job in jobs}) == len(jobs)
+    seeds = [job.seed for job in jobs]
+    assert seeds == sorted(seeds)
+    assert [job.seed for job in jobs if job.model == "popularity"] == [0]
+
+
+def test_settings_of_a_model_make_another_row(log: OpenLog) -> None:
+    study = overall_study(log, ["tcl:negative_pool=256", "tcl"])
+    pooled, plain = study.entries
+    assert pooled.name == "tcl, negative_pool=256"
+    assert study.tcl is plain
+    same = log.job("tcl", {"negative_pool": 256})
+    assert pooled.jobs[0].key.rsplit("-", 1)[1] == same.key.rsplit("-", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("tgnn", "unknown model 'tgnn'; did you mean"),
+        ("tcl:heads", "cannot read the setting 'heads' of 'tcl:heads'; write NAME=VALUE"),
+        ("tcl:head=2", "unknown setting 'head'"),
+    ],
+)
+def test_a_model_that_cannot_be_built_is_refused(log: OpenLog, model: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        overall_study(log, [model])
+
+
+def test_the_best_aggregator_on_validation_counts(log: OpenLog, tmp_path: Path) -> None:
+    study = overall_study(log, ["graphsage"])
+    (entry,) = study.entries
+    assert [job.settings["aggregator"] for job in entry.jobs] == list(AGGREGATORS)
+    valid_rank = {"gcn": 9.0, "mean": 2.0, "max": 4.0}
+    for seed in (0, 1):
+        for job in entry.jobs_of_seed(seed):
+            aggregator = job.settings["aggregator"]
+            if seed == 0 or aggregator != "gat":  # the second seed is not complete
+                store(job, tmp_path, valid_rank=valid_rank.get(aggregator, 20.0))
+    rows = study.results(tmp_path)[entry]
+    assert [outcome.settings for outcome in rows.outcomes] == [{"aggregator": "mean"}]
+
+
+def store(job: Job, folder: Path, *, valid_rank: float) -> None:
+    """Write made-up files of a job."""
+    entry = overall_study(OpenLog.open(job.spec), ["graphsage"]).entries[0]
+    outcome = make_outcome(entry, [1.0], seed=job.seed, valid_rank=valid_rank)
+    document = {**outcome.to_json(), "settings": dict(job.settings)}
+    write_ranks(job, folder, np.ones(1))
+    write_outcome_file(type(outcome).from_json(document), job.outcome_path(folder))
+
+
+def test_the_ablation_of_the_ranker_has_the_row_that_the_point_process_is_compared_with(
+    log: OpenLog,
+) -> None:
+    study = ranker_ablation(log)
+    assert study.entries[-1] is study.full
+    assert study.contrastive is study.without_history
+    assert study.point_process.jobs[0].model == "tcl"
+    assert {entry.jobs[0].model for entry in study.without} == {"ranker"}
+    tcl = tcl_ablation(log)
+    assert tcl.contrastive is tcl.full
+    assert len(study.entries) == len(tcl.entries) + 1
+
+
+def test_parts_are_ranked_on_validation_with_few_seeds(tmp_path: Path) -> None:
+    study = parts_study(open_synthetic(tmp_path, "one-mode"))
+    jobs = study.jobs(5)
+    assert {job.part for job in jobs} == {"valid"}
+    assert {job.settings["epochs"] for job in jobs} == {4}
+    assert [job.seed for job in jobs if list(job.settings) == ["epochs"]].count(0) == 2
+    assert sorted(job.seed for job in jobs)[-2:] == [1, 2]
+    assert study.without[-1].name == "without one identity"
+    assert study.without[-1].jobs[0].spec.kind == "bipartite"
+
+
+def test_one_identity_is_no_part_on_a_bipartite_log(log: OpenLog) -> None:
+    names = [entry.name for entry in parts_study(log).without]
+    assert "without one identity" not in names
+    assert "without encoder" in names
+
+
+def test_the_ahead_variant_ranks_the_validation_events_of_the_log(log: OpenLog) -> None:
+    study = parts_ahead_study(log)
+    assert study.file_name == "parts-ahead-bipartite"
+    assert len(study.without) == 4
+    (part,) = {job.part for job in study.jobs(1)}
+    split, ahead = log.split, study.log.split
+    assert part == "test"  # of a split whose last part is the log's validation part
+    assert ahead.sizes["test"] == split.sizes["valid"]
+    np.testing.assert_array_equal(
+        ahead.events.time[ahead.valid_end :], split.events.time[split.train_end : split.valid_end]
+    )
+    assert ahead.train_end == int(0.8 * split.train_end)
+
+
+def test_parts_of_collegemsg_keep_one_identity() -> None:
+    plan = make_plan(["overall", "parts"], [LogSpec(log="collegemsg")], ["popularity", "ranker"])
+    kinds = {study.name: study.log.split.events.kind for study in plan.studies}
+    assert kinds == {
+        "overall": "bipartite",
+        "overall-one-mode": "one-mode",
+        "parts": "one-mode",
+        "parts-ahead": "one-mode",
+    }
+    assert all(study.log.spec.seen_only for study in plan.studies)
+
+
+def test_only_collegemsg_has_a_one_mode_variant(log: OpenLog) -> None:
+    assert one_mode_study(log) is None
+    collegemsg = OpenLog.open(LogSpec(log="collegemsg", kind="bipartite", seen_only=True))
+    study = one_mode_study(collegemsg)
+    assert study is not None
+    assert [entry.name for entry in study.entries][-2:] == ["edgebank-window", "ranker"]
+    assert not any(entry.published for entry in study.entries)
+    assert one_mode_study(collegemsg, ["tgn"]) is None
+
+
+def test_all_leaves_out_what_is_not_in_the_paper(log: OpenLog) -> None:
+    names = [study.name for study in make_plan(["all"], [log.spec], ["popularity"]).studies]
+    assert names == ["overall", "ablation-tcl", "ablation-ranker", "depth", "heads"]
