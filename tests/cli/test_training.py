@@ -18,7 +18,14 @@ from tests.streams import Cli
 
 SMALL = tuple(
     word
-    for setting in ("epochs=2", "batch_size=64", "width=8", "heads=2", "levels=3", "threads=1")
+    for setting in (
+        "epochs=2",
+        "batch_size=64",
+        "threads=1",
+        "encoder.width=8",
+        "encoder.heads=2",
+        "encoder.levels=3",
+    )
     for word in ("--set", setting)
 )
 
@@ -41,13 +48,13 @@ def run(cli: Cli, log: Path, tmp_path: Path) -> Path:
 def test_training_tells_how_it_goes_and_leaves_a_run(cli: Cli, log: Path, tmp_path: Path) -> None:
     code, out, err = cli("train", "log.csv", *SMALL, "--json")
     assert code == 0
-    found = json.loads(out)
-    assert found["run"] == "runs/tcl-log"
-    assert found["epoch"] in (1, 2)
+    result = json.loads(out)
+    assert result["run"] == "runs/ranker-log"
+    assert result["epoch"] in (1, 2)
     assert "epoch 2/2" in err
     assert "events/s" in err
-    assert "(heuristic " in err
-    folder = tmp_path / "runs/tcl-log"
+    assert "(best heuristic: " in err
+    folder = tmp_path / "runs/ranker-log"
     assert {path.name for path in folder.iterdir()} == {
         "config.json",
         "environment.json",
@@ -56,21 +63,21 @@ def test_training_tells_how_it_goes_and_leaves_a_run(cli: Cli, log: Path, tmp_pa
         "metrics.jsonl",
         "model.safetensors",
     }
-    assert json.loads((folder / "config.json").read_text())["settings"]["width"] == 8
+    assert json.loads((folder / "config.json").read_text())["settings"]["encoder"]["width"] == 8
     assert json.loads((folder / "environment.json").read_text())["torch"]
 
 
 def test_evaluating_a_run_shows_the_floors_beside_it(cli: Cli, run: Path, tmp_path: Path) -> None:
     code, out, _ = cli("evaluate", "run")
     assert code == 0
-    assert "tcl on test: 60 events" in out
+    assert "ranker on test: 60 events" in out
     for name in ("popularity", "own-recency", "edgebank-window"):
         assert f"\n{name}" in out
     code, out, _ = cli("evaluate", "run", "--update", "every=7", "--json")
-    found = json.loads(out)
-    assert (found["model"], found["update"], found["data"]) == ("tcl", "every=7", "log.csv")
-    assert len(found["heuristics"]) == 6
-    assert {heuristic["update"] for heuristic in found["heuristics"]} == {"every=7"}
+    result = json.loads(out)
+    assert (result["model"], result["update"], result["data"]) == ("ranker", "every=7", "log.csv")
+    assert len(result["heuristics"]) == 6
+    assert {heuristic["update"] for heuristic in result["heuristics"]} == {"every=7"}
     # The log is found from anywhere.
     elsewhere = subprocess.run(
         [sys.executable, "-m", "tclgraph.cli.main", "evaluate", run, "--json"],
@@ -85,16 +92,57 @@ def test_evaluating_a_run_shows_the_floors_beside_it(cli: Cli, run: Path, tmp_pa
 def test_recommending(cli: Cli, run: Path) -> None:
     code, out, _ = cli("recommend", "run", "--source", "3", "--top", "4", "--json")
     assert code == 0
-    found = json.loads(out)["recommendations"]
-    assert len(found) == 4
-    scores = [one["score"] for one in found]
+    (entry,) = json.loads(out)["sources"]
+    ranking = entry["recommendations"]
+    assert (entry["source"], len(ranking)) == ("3", 4)
+    scores = [recommendation["score"] for recommendation in ranking]
     assert scores == sorted(scores, reverse=True)
     code, out, _ = cli("recommend", "run", "--source", "3", "--top", "4")
-    assert "3, after the whole log:" in out
-    assert str(found[0]["target"]) in out
+    assert "3, after the complete log:" in out
+    assert str(ranking[0]["target"]) in out
     code, early, _ = cli("recommend", "run", "--source", "3", "--at", "1970-01-02", "--json")
     assert code == 0
-    assert json.loads(early)["recommendations"][:4] != found
+    assert json.loads(early)["sources"][0]["recommendations"][:4] != ranking
+
+
+def test_recommending_to_many_sources_among_candidates(cli: Cli, run: Path) -> None:
+    words = ("--source", "3", "--source", "5", "--candidate", "1", "--candidate", "2", "--json")
+    code, out, err = cli("recommend", "run", *words)
+    assert code == 0, err
+    entries = json.loads(out)["sources"]
+    assert [entry["source"] for entry in entries] == ["3", "5"]
+    for entry in entries:
+        assert {item["target"] for item in entry["recommendations"]} == {1, 2}
+    words = ("--source", "3", "--exclude-seen", "--top", "99", "--json")
+    code, out, _ = cli("recommend", "run", *words)
+    new = json.loads(out)["sources"][0]["recommendations"]
+    assert code == 0
+    assert 0 < len(new) < 15
+
+
+def test_similar_nodes(cli: Cli, run: Path) -> None:
+    code, out, err = cli("similar", "run", "--key", "3", "--top", "4", "--json")
+    assert code == 0, err
+    neighbors = json.loads(out)["neighbors"]
+    assert len(neighbors) == 4
+    assert "3" not in {str(neighbor["key"]) for neighbor in neighbors}
+    code, out, _ = cli("similar", "run", "--key", "3", "--side", "target", "--top", "4")
+    assert code == 0
+    assert "most similar to 3:" in out
+
+
+def test_a_heuristic_is_fitted_saved_and_asked(cli: Cli, log: Path) -> None:
+    code, out, err = cli("train", "log.csv", "--model", "own-recency", "--json")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["run"] == "runs/own-recency-log"
+    assert result["valid"]["MRR"] > 0
+    code, out, err = cli("recommend", result["run"], "--source", "3", "--json")
+    assert code == 0, err
+    assert len(json.loads(out)["sources"][0]["recommendations"]) == 10
+    code, _, err = cli("similar", result["run"], "--key", "3")
+    assert code == 2
+    assert "own-recency has no vectors" in err
 
 
 def test_embedding(cli: Cli, run: Path, tmp_path: Path) -> None:
@@ -128,7 +176,9 @@ def test_ctrl_c_leaves_a_run_that_resumes_to_the_same_weights(
     assert "Traceback" not in err
     code, _, err = cli("train", "--run", "broken", "--resume")
     assert code == 0, err
-    ours, theirs = (load_file(tmp_path / one / "model.safetensors") for one in ("broken", "whole"))
+    ours, theirs = (
+        load_file(tmp_path / name / "model.safetensors") for name in ("broken", "whole")
+    )
     assert ours.keys() == theirs.keys()
     assert all(torch.equal(ours[key], theirs[key]) for key in ours)
 
@@ -147,7 +197,7 @@ def test_every_model_is_trained_and_asked_alike(
     assert json.loads(out)["model"] == name
     code, out, err = cli("recommend", run, "--source", "3", "--at", "2020-01-01", "--json")
     assert code == 0, err
-    assert len(json.loads(out)["recommendations"]) == 10
+    assert len(json.loads(out)["sources"][0]["recommendations"]) == 10
     code, out, err = cli("embed", run, "--out", "vectors.parquet")
     assert code == 0, err
     assert pl.read_parquet(tmp_path / "vectors.parquet")["side"].n_unique() == 2
@@ -155,42 +205,58 @@ def test_every_model_is_trained_and_asked_alike(
 
 BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     (("train",), "give a log to train on"),
-    (("train", "log.csv", "--set", "width"), "cannot read the setting 'width'"),
+    (("train", "log.csv", "--set", "epochs"), "cannot read the setting 'epochs'"),
     (
-        ("train", "log.csv", "--set", "widht=8"),
-        "unknown setting 'widht'; did you mean \"width\"",
+        ("train", "log.csv", "--set", "epoch=8"),
+        "unknown setting 'epoch'; did you mean \"epochs\"",
     ),
-    (("train", "log.csv", "--set", "heads=7"), "7 heads cannot split a width of 64"),
-    (("train", "log.csv", "--preset", "fats"), "unknown preset 'fats'; did you mean \"fast\""),
+    (("train", "log.csv", "--set", "encoder.heads=7"), "7 heads cannot split a width of 64"),
+    (("train", "log.csv", "--set", "negatives=50"), "unknown setting 'negatives'"),
+    (
+        ("train", "log.csv", "--set", "encoder=none", "--set", "encoder.levels=3"),
+        "encoder.levels has no effect with encoder=none",
+    ),
+    (
+        ("train", "log.csv", "--model", "tcl", "--set", "rank_by=density"),
+        "rank_by has no effect with objective=contrastive",
+    ),
+    (("train", "log.csv", "--set", "device=cuda:9"), "the device 'cuda:9' is not available"),
     (("train", "log.csv", "--model", "jodi"), "unknown model 'jodi'; did you mean \"jodie\""),
-    (("train", "log.csv", "--model", "popularity"), "popularity is a rule and learns nothing"),
-    (("train", "log.csv", "--model", "jodie", "--preset", "paper"), "jodie has no presets"),
-    (("train", "--run", "run", "--resume", "--model", "jodie"), "with the model tcl, not jodie"),
+    (
+        ("train", "log.csv", "--model", "popularity", "--set", "epochs=1"),
+        "'popularity' does not take these settings",
+    ),
+    (("train", "--run", "run", "--resume", "--model", "jodie"), "with the model ranker, not jodie"),
+    (("train", "--run", "run", "--resume", "--seen-only"), "run knows how its log was read"),
     (("train", "log.csv", "--run", "run"), "run holds a run already"),
     (
-        ("train", "--run", "run", "--resume", "--set", "width=16"),
-        "run was begun with other settings (width: then 8, now 16)",
+        ("train", "--run", "run", "--resume", "--set", "encoder.width=16"),
+        "run was begun with other settings (encoder: width: then 8, now 16)",
     ),
     (("train", "--run", "nowhere", "--resume"), "nowhere holds no run to resume"),
     (("train", "other.csv", "--run", "run", "--resume"), "log.csv, not other.csv; leave it out"),
     (("evaluate",), "give the folder of a run, or --model and --data"),
     (("evaluate", "run", "--model", "tcl"), "a run knows its model"),
+    (("evaluate", "run", "--split", "60/20/20"), "run knows how its log was read"),
     (("evaluate", "nowhere"), "no saved model in nowhere"),
     (("recommend", "nowhere", "--source", "1"), "no saved model in nowhere"),
     (("recommend", "run", "--source", "nobody"), "unknown key 'nobody'"),
+    (("recommend", "run", "--source", "3", "--candidate", "x"), "unknown key 'x'"),
     (("recommend", "run", "--source", "3", "--at", "noon"), "time 'noon'"),
+    (("similar", "run", "--key", "nobody"), "unknown key 'nobody'"),
+    (("similar", "run", "--key", "3", "--side", "left"), "unknown side 'left'"),
     (("embed", "run", "--out", "vectors.csv"), "the name must end in .parquet"),
 ]
 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(cli: Cli, run: Path, tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    for words, told in BAD_INPUT:
+    for words, message in BAD_INPUT:
         code, out, err = cli(*words)
         assert code == 2, words
         assert out == ""
-        *notes, error = err.splitlines()  # what was noticed while reading the log may come first
+        *notes, error = err.splitlines()  # notices about the log may come first
         assert error.startswith("error: ")
-        assert told in error
+        assert message in error
         assert all(note.startswith("note: ") for note in notes)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before

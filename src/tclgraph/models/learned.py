@@ -35,6 +35,7 @@ class LearnedModel(Trainable):
 
     def __init__(self, **settings: Any) -> None:
         self.config = checked(self.config_type, settings)
+        check_device(self.config.device)
 
     @abstractmethod
     def build_network(self) -> nn.Module:
@@ -50,7 +51,7 @@ class LearnedModel(Trainable):
         self._build(StreamState.for_stream(events), measured)
 
     def _build(self, state: StreamState, measured: dict[str, Any]) -> None:
-        _check_device(self.config.device)
+        check_device(self.config.device)
         self.state, self.measured = state, measured
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(self.config.seed)
@@ -118,7 +119,8 @@ class LearnedModel(Trainable):
         return model
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
+    """Refuse a device that torch cannot use on this machine."""
     try:
         torch.empty(0, device=device)
     except (AssertionError, NotImplementedError, RuntimeError) as error:
