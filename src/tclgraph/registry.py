@@ -10,6 +10,7 @@ pyproject.toml:
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,14 @@ def build(name: str, **settings: Any) -> Model:
     >>> build("popularity").name
     'popularity'
     """
-    return model_class(name)(**settings)
+    cls = model_class(name)
+    try:
+        signature(cls).bind(**settings)
+    except TypeError as error:
+        raise InputError(
+            f"the model {name!r} does not take these settings ({error}); leave them out"
+        ) from None
+    return cls(**settings)
 
 
 def load_model(folder: str | Path, *, device: str | None = None) -> Model:

@@ -18,10 +18,10 @@ from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.testing.streams import KINDS, cut
 from tclgraph.training import loop
 from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, as_split
 
 SMALL: dict[str, Any] = {
     "epochs": 3,
@@ -68,7 +68,7 @@ def test_it_learns(kind: GraphKind) -> None:
 def test_scores_combine_the_tables_and_the_noise(kind: GraphKind) -> None:
     stream = EventStream.from_columns(list("abcab"), list("xyxyz"), range(5), kind=kind)
     models = {
-        rule: CTDNE(**SMALL, score_by=rule).fit(as_split(stream, 3, 4))
+        rule: CTDNE(**SMALL, score_by=rule).fit(cut(stream, 3, 4))
         for rule in ("likelihood", "input-output", "input-input")
     }
     network = models["likelihood"].network
@@ -100,7 +100,7 @@ def test_scores_are_log_odds_if_the_width_suffices() -> None:
     pairs = np.repeat(np.arange(6), count.ravel())
     stream = EventStream.from_columns(pairs // 3, pairs % 3, np.arange(len(pairs)))
     model = CTDNE(walk_length=2, window=1, epochs=60, walks_per_node=200, width=8, threads=1)
-    num_batches = model.prepare(as_split(stream, len(pairs), len(pairs)))
+    num_batches = model.prepare(cut(stream, len(pairs), len(pairs)))
     for number in range(60 * num_batches):
         make_step(model, number % num_batches, np.random.default_rng(number))
     odds = count / (count.sum(axis=1, keepdims=True) - count)

@@ -16,8 +16,8 @@ from tclgraph.baselines.deepcoevolve import DeepCoevolve
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.testing.streams import KINDS, cut, splits
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, as_split, splits
 
 
 class OneByOne:
@@ -199,7 +199,7 @@ def test_the_true_pair_comes_first_and_the_others_differ_from_it(
 def test_scores_are_finite_for_very_short_and_long_intervals(rank_by: str) -> None:
     stream = EventStream.from_columns(list("abcab"), list("xyzyx"), [0.0, 0, 0, 1e-9, 1e12])
     width = 256
-    model = DeepCoevolve(width=width, epochs=1, rank_by=rank_by).fit(as_split(stream, 3, 4))
+    model = DeepCoevolve(width=width, epochs=1, rank_by=rank_by).fit(cut(stream, 3, 4))
     with torch.no_grad():
         # Every event now gives vectors of ones, which have the largest possible product.
         model.network.input_bias[:, :, width : 2 * width] = -99.0

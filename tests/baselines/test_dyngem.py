@@ -13,9 +13,9 @@ from torch.testing import assert_close
 from tclgraph.baselines.dyngem import DynGEM
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.testing.streams import KINDS, cut
 from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, as_split
 
 TINY: dict[str, Any] = {"width": 4, "hidden_widths": (6, 5), "threads": 1}
 
@@ -102,7 +102,7 @@ def test_tiny_streams_give_finite_scores(events: str, kind: GraphKind) -> None:
     stream = EventStream.from_columns(
         [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), kind=kind
     )
-    model = DynGEM(**TINY).fit(as_split(stream, len(pairs) - 1, len(pairs)))
+    model = DynGEM(**TINY).fit(cut(stream, len(pairs) - 1, len(pairs)))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 8.0))
     assert np.isfinite(scores).all()
 

@@ -18,9 +18,9 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.sampling.snapshots import adjacency, snapshots
+from tclgraph.testing.streams import KINDS, cut, streams
 from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, as_split, streams
 
 TINY: dict[str, Any] = {"width": 6, "heads": 2, "snapshots": 3, "epochs": 2, "threads": 1}
 
@@ -101,7 +101,7 @@ def test_vectors_do_not_depend_on_later_snapshots(stream: EventStream, seed: int
     graphs = snapshots(stream, 3, cumulative=False)
     num_nodes = len(graphs[0].start) - 1
     model = DySAT(**TINY, seed=seed)
-    model.prepare(as_split(stream, len(stream), len(stream)))
+    model.prepare(cut(stream, len(stream), len(stream)))
     model.network.double()
     changed = [*graphs[:2], adjacency(np.array([0, num_nodes - 1, 0, 0]), num_nodes)]
     with torch.no_grad():
@@ -143,7 +143,7 @@ def test_tiny_streams_give_finite_scores(events: str, kind: GraphKind) -> None:
     stream = EventStream.from_columns(
         [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), kind=kind
     )
-    model = DySAT(**TINY).fit(as_split(stream, len(pairs) - 1, len(pairs)))
+    model = DySAT(**TINY).fit(cut(stream, len(pairs) - 1, len(pairs)))
     scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 8.0))
     assert np.isfinite(scores).all()
 

@@ -15,12 +15,12 @@ from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.registry import load_model
+from tclgraph.testing.streams import KINDS, cut
 from tclgraph.training import loop
 from tclgraph.training.loop import best_epoch
 from tclgraph.training.progress import ProgressUpdate
 from tclgraph.training.run_folder import RunFolder
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, as_split
 
 TINY: dict[str, Any] = {"epochs": 2, "batch_size": 64, "width": 8, "threads": 1}
 FIVE: dict[str, Any] = {**TINY, "heads": 2}
@@ -52,7 +52,7 @@ def test_it_learns(kind: GraphKind) -> None:
 def test_loss_equals_the_formula_over_pairs_and_negatives() -> None:
     # Every node has a single neighbor, so all samples are equal.
     stream = EventStream.from_columns(list("abcab"), list("xyzxy"), range(5))
-    split = as_split(stream, 4, 5)
+    split = cut(stream, 4, 5)
     model = GraphSAGE(
         aggregator="gcn",
         width=4,

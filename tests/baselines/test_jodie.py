@@ -16,9 +16,9 @@ from tclgraph.arrays import ScoreArray
 from tclgraph.baselines.jodie import JODIE, prediction_error
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.testing.streams import KINDS, cut, splits
 from tclgraph.training.progress import ProgressUpdate
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, as_split, splits
 
 EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -200,10 +200,10 @@ def test_prediction_error_equals_that_of_one_hot_codes() -> None:
 
 def test_a_node_has_a_vector_in_each_role() -> None:
     stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3], kind="one-mode")
-    model = JODIE(width=3, epochs=1).fit(as_split(stream, 3, 4))
+    model = JODIE(width=3, epochs=1).fit(cut(stream, 3, 4))
     assert model.embed().shape == (3, 6)
     stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3])
-    model = JODIE(width=3, epochs=1).fit(as_split(stream, 3, 4))
+    model = JODIE(width=3, epochs=1).fit(cut(stream, 3, 4))
     assert model.embed(side="target").shape == (3, 3)
     # Sources drift until their next event, targets do not.
     assert (model.embed(at=9.0) != model.embed(at=4.0)).any()

@@ -17,9 +17,9 @@ from tclgraph.baselines.tgat import TGAT, TGATLayer
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
 from tclgraph.events.stream import GraphKind
+from tclgraph.testing.streams import KINDS, splits
 from tests.layers.test_temporal_attention import attend
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, splits
 
 SMALL: dict[str, Any] = {"width": 4, "neighbors": 3, "batch_size": 8, "epochs": 1, "threads": 1}
 
@@ -79,7 +79,11 @@ class ByRecursion:
             summed, summed.shape, layer.norm.weight, layer.norm.bias, layer.norm.eps
         )
         merge = layer.merge
-        hidden = merge.first_half.weight @ normed + merge.second_half.weight @ below + merge.first_half.bias
+        hidden = (
+            merge.first_half.weight @ normed
+            + merge.second_half.weight @ below
+            + merge.first_half.bias
+        )
         return merge.output.weight @ torch.relu(hidden) + merge.output.bias
 
     def scores(self, source: int, time: float) -> FloatArray:

@@ -12,10 +12,10 @@ from tclgraph.baselines.tgn import TGN
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
 from tclgraph.events.stream import GraphKind
+from tclgraph.testing.streams import KINDS, splits
 from tests.baselines.test_tgat import SMALL, in_double, neighbors_before, score_of
 from tests.layers.test_temporal_attention import attend
 from tests.learnable import assert_learns, learnable
-from tests.streams import KINDS, splits
 
 
 class OneByOne:

@@ -118,7 +118,7 @@ def test_a_parquet_file_with_wrong_types_is_refused(cli: Cli, tmp_path: Path) ->
     ("arguments", "message"),
     [
         (["describe", "wikipeda"], 'did you mean "wikipedia"?'),
-        (["describe", "nowhere.csv"], "'nowhere.csv' is neither a file nor a data set"),
+        (["describe", "nowhere.csv"], "cannot find 'nowhere.csv': it is neither a file"),
         (["describe", "."], "cannot read .: Is a directory; give a file"),
         (["describe", "log.csv", "--source", "sorce"], 'did you mean "source"?'),
         (

@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -15,7 +14,8 @@ from tclgraph.events.stream import EventStream
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.models.interface import Model
-from tests.streams import KINDS, as_split, collegemsg, splits
+from tclgraph.testing.streams import KINDS, cut, splits
+from tests.streams import collegemsg
 
 
 class ConstantModel(Model):
@@ -26,33 +26,33 @@ class ConstantModel(Model):
     def __init__(self, value: float = 0.0) -> None:
         self.value = value
         self.log: list[str] = []
-        self.num_targets = 0
 
     def fit(self, split: Split) -> Self:
-        self.num_targets = split.events.num_targets
+        self.start_state(split.events)
+        self.log.clear()
         return self
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.log.append(f"score {len(source)}")
-        return np.full((len(source), self.num_targets), self.value)
+        return np.full((len(source), self.state.space.num_targets), self.value)
 
-    def observe(self, events: EventStream) -> None:
+    def update_state(self, events: EventStream) -> None:
         self.log.append(f"observe {len(events)}")
 
-    def forget(self) -> None:
+    def reset_state(self) -> None:
         self.log.append("forget")
 
-    def save(self, folder: str | Path) -> None:
-        raise NotImplementedError
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        raise NotImplementedError
+class NarrowModel(ConstantModel):
+    """Leaves out the last target."""
+
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        return super().score(source, time)[:, :-1]
 
 
 def small_split() -> Split:
     stream = EventStream.from_columns(list("ababab"), list("xyzxyx"), range(6))
-    return as_split(stream, 2, 3)
+    return cut(stream, 2, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,7 +152,7 @@ def test_events_are_grouped_into_repeats_and_new_pairs() -> None:
     # train     | valid | test
     # a→x  b→y  | a→y   | a→x (repeat)  b→x (new)  b→x (repeat)
     stream = EventStream.from_columns(list("abaabb"), list("xyyxxx"), range(6))
-    report = evaluate(ConstantModel().fit(as_split(stream, 2, 3)), as_split(stream, 2, 3))
+    report = evaluate(ConstantModel().fit(cut(stream, 2, 3)), cut(stream, 2, 3))
     assert {name: group.events for name, group in report.groups.items()} == {
         "all": 3,
         "repeat": 2,
@@ -164,13 +164,13 @@ def test_in_a_one_mode_graph_the_reverse_direction_is_a_repeat() -> None:
     stream = EventStream.from_columns(list("abca"), list("bcab"), range(4), kind="one-mode")
     answer = EventStream.from_columns(list("abcb"), list("bcaa"), range(4), kind="one-mode")
     for events in (stream, answer):
-        split = as_split(events, 2, 3)
+        split = cut(events, 2, 3)
         assert evaluate(ConstantModel().fit(split), split).groups["repeat"].events == 1
 
 
 def test_an_empty_group_has_no_metrics() -> None:
     stream = EventStream.from_columns(list("aaaa"), list("xyxy"), range(4))
-    split = as_split(stream, 2, 3)
+    split = cut(stream, 2, 3)
     report = evaluate(ConstantModel().fit(split), split)
     assert report.groups["new"].metrics is None
     assert report.to_json()["new"] is None
@@ -180,7 +180,7 @@ def test_an_empty_group_has_no_metrics() -> None:
 def test_in_a_one_mode_graph_only_targets_are_ranked() -> None:
     # c is never a target, so the candidates are a, b and d.
     stream = EventStream.from_columns(list("abccb"), list("badab"), range(5), kind="one-mode")
-    split = as_split(stream, 2, 3)
+    split = cut(stream, 2, 3)
     report = evaluate(ConstantModel().fit(split), split)
     assert stream.num_targets == 4
     assert report.targets == 3
@@ -223,8 +223,7 @@ def test_progress_counts_replayed_and_ranked_events() -> None:
 
 def test_scores_of_the_wrong_shape_fail_an_assertion() -> None:
     split = small_split()
-    model = ConstantModel().fit(split)
-    model.num_targets = 2
+    model = NarrowModel().fit(split)
     with pytest.raises(
         AssertionError, match=r"constant returned scores of shape \(3, 2\) instead of \(3, 3\)"
     ):

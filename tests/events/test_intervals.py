@@ -5,7 +5,8 @@ from numpy.testing import assert_array_equal
 from tclgraph.arrays import FloatArray
 from tclgraph.events.intervals import intervals
 from tclgraph.events.stream import EventStream
-from tests.streams import collegemsg, streams
+from tclgraph.testing.streams import streams
+from tests.streams import collegemsg
 
 
 def slow_intervals(stream: EventStream) -> FloatArray:

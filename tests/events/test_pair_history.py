@@ -4,7 +4,7 @@ from numpy.testing import assert_array_equal
 
 from tclgraph.events.pair_history import PairHistory
 from tclgraph.events.stream import EventStream
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 @given(streams())

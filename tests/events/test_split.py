@@ -7,7 +7,8 @@ from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Key
 from tclgraph.events.split import parse_shares, split
 from tclgraph.events.stream import EventStream
-from tests.streams import collegemsg, streams, wikipedia
+from tclgraph.testing.streams import streams
+from tests.streams import collegemsg, wikipedia
 
 
 def numbered(num_events: int) -> EventStream:

@@ -2,7 +2,8 @@ import pytest
 
 from tclgraph.events.statistics import describe
 from tclgraph.events.stream import EventStream
-from tests.streams import KINDS, collegemsg, wikipedia
+from tclgraph.testing.streams import KINDS
+from tests.streams import collegemsg, wikipedia
 
 
 @pytest.mark.parametrize("kind", KINDS)

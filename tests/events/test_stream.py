@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Identifiers
 from tclgraph.events.stream import EventStream
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 def test_events_are_sorted_by_time_and_simultaneous_ones_keep_their_order() -> None:

@@ -4,7 +4,7 @@ import pytest
 from tclgraph.errors import InputError
 from tclgraph.events.stream import GraphKind
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tests.streams import KINDS
+from tclgraph.testing.streams import KINDS
 
 
 def keys(config: SyntheticConfig) -> tuple[list[int], list[int]]:

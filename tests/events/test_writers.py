@@ -14,7 +14,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.readers import read_file
 from tclgraph.events.stream import EventStream
 from tclgraph.events.writers import replacing, write_file
-from tests.streams import KINDS
+from tclgraph.testing.streams import KINDS
 
 keys = st.one_of(
     st.integers(-(2**63), 2**63 - 1),

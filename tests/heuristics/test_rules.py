@@ -15,7 +15,8 @@ from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.heuristics.rules import heuristics_for
-from tests.streams import as_split, collegemsg, splits, wikipedia
+from tclgraph.testing.streams import cut, splits
+from tests.streams import collegemsg, wikipedia
 
 Event = tuple[int, int, float]
 
@@ -89,7 +90,7 @@ def test_own_recency_by_hand() -> None:
         ["tea", "jam", "egg", "tea", "pie", "pie", "ham"],
         range(7),
     )
-    model = registry.build("own-recency").fit(as_split(stream, 5, 6))
+    model = registry.build("own-recency").fit(cut(stream, 5, 6))
     scores = model.score(np.array([0]), np.array([9.0]))[0]
     order = [stream.targets.key(int(target)) for target in np.argsort(-scores)]
     assert order == ["tea", "jam", "pie", "egg", "ham"]
@@ -98,7 +99,7 @@ def test_own_recency_by_hand() -> None:
 def test_last_contact_refuses_a_bipartite_graph() -> None:
     stream = EventStream.from_columns(list("abab"), list("xyyx"), range(4))
     with pytest.raises(InputError, match="pass --kind one-mode"):
-        registry.build("last-contact").fit(as_split(stream, 2, 3))
+        registry.build("last-contact").fit(cut(stream, 2, 3))
 
 
 def rounded(name: str, split: Split, update: str = "streaming") -> dict[str, float]:

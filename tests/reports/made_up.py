@@ -16,7 +16,7 @@ from tclgraph.jobs.outcome import (
 )
 from tclgraph.reports.table import Table
 from tclgraph.studies.study import Entry, OpenLog, Results
-from tests.streams import as_split
+from tclgraph.testing.streams import cut
 
 #  pairs:  a-x  b-y | a-x  a-y | b-y  a-y  b-x
 STREAM = EventStream.from_columns(
@@ -35,7 +35,7 @@ MACHINE = Machine(
 
 
 def open_log(name: str = "log") -> OpenLog:
-    return OpenLog(spec=LogSpec(log=name), split=as_split(STREAM, 2, 4), digest="")
+    return OpenLog(spec=LogSpec(log=name), split=cut(STREAM, 2, 4), digest="")
 
 
 def make_outcome(

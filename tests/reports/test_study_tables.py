@@ -14,7 +14,7 @@ from tclgraph.studies.parts import parts_study
 from tclgraph.studies.study import Entry, OpenLog, Results, Study
 from tclgraph.studies.sweep import DEPTH, sweep_study
 from tests.reports.made_up import STREAM, open_log, results, texts
-from tests.streams import as_split
+from tclgraph.testing.streams import cut
 
 
 def rows_of(study: Study, ranks: dict[Entry, list[list[float]]]) -> dict[Entry, Results]:
@@ -123,7 +123,7 @@ def test_the_table_of_parts_shows_validation_and_new_pairs() -> None:
 
 
 def test_data_sets_are_shown_with_the_printed_figures() -> None:
-    log = OpenLog(spec=LogSpec(log="collegemsg"), split=as_split(STREAM, 2, 4), digest="")
+    log = OpenLog(spec=LogSpec(log="collegemsg"), split=cut(STREAM, 2, 4), digest="")
     table = data_sets_table([log, log])
     row, again = texts(table)
     assert again == row

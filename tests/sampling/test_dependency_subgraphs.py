@@ -9,8 +9,8 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack, singleton
+from tclgraph.testing.streams import streams
 from tests.reference.tcl import Instance, Member, Past, without_past
-from tests.streams import streams
 
 
 def graph_of(events: EventStream) -> DependencyGraph:

@@ -11,8 +11,8 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.dependency_trees import DependencyTrees, unroll
+from tclgraph.testing.streams import streams
 from tests.reference.tcl import Instance, Past, without_past
-from tests.streams import streams
 
 Tree = tuple[int, float, list[int], list[Any]]
 """Node, interval, neighbors, and two child trees or none."""

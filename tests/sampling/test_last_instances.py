@@ -9,7 +9,7 @@ from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.dependency_subgraphs import singleton
 from tclgraph.sampling.last_instances import LastInstances
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 @given(streams())

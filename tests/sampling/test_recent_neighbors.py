@@ -10,7 +10,7 @@ from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.sampling.recent_neighbors import TimedBatches, recent_neighbors
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 def graph_of(stream: EventStream) -> DependencyGraph:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.snapshots import Adjacency, adjacency, snapshots, windows
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 def exact_windows(time: list[float], count: int) -> list[int]:

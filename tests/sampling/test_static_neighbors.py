@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.static_neighbors import StaticNeighbors
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 
 def neighbor_sets(events: EventStream) -> list[set[int]]:

@@ -13,7 +13,7 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.temporal_walks import Bias, TemporalWalks
-from tests.streams import streams
+from tclgraph.testing.streams import streams
 
 BIASES: tuple[Bias, ...] = ("uniform", "exponential")
 Edges = list[tuple[int, int, float]]

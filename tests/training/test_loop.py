@@ -75,7 +75,9 @@ def stop_after(num_batches: int) -> Any:
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(split: Split) -> None:
     once, twice, other = (Ranker(**SMALL, seed=seed).fit(split) for seed in (1, 1, 2))
     assert_equal(weights(once), weights(twice))
-    assert not torch.equal(once.network.heads.explore.shared_weight, other.network.heads.explore.shared_weight)
+    assert not torch.equal(
+        once.network.heads.explore.shared_weight, other.network.heads.explore.shared_weight
+    )
 
 
 def test_training_lowers_the_loss_and_beats_chance(split: Split, tmp_path: Path) -> None:
@@ -137,7 +139,8 @@ def test_choosing_by_mean_rank(split: Split, tmp_path: Path) -> None:
     figures = [entry["valid"]["MR"] for entry in entries]
     best = figures.index(min(figures)) + 1
     assert_equal(
-        weights(Ranker(**{**settings, "epochs": best}, selection_metric="MR").fit(split)), weights(by_rank)
+        weights(Ranker(**{**settings, "epochs": best}, selection_metric="MR").fit(split)),
+        weights(by_rank),
     )
 
 
@@ -163,7 +166,9 @@ def test_a_loss_that_explodes_stops_and_keeps_the_last_good_checkpoint(
 
 def test_clipping_shortens_steps(split: Split) -> None:
     free, clipped = (Ranker(**SMALL, max_gradient_norm=norm).fit(split) for norm in (None, 1e-4))
-    assert not torch.equal(free.network.heads.explore.shared_weight, clipped.network.heads.explore.shared_weight)
+    assert not torch.equal(
+        free.network.heads.explore.shared_weight, clipped.network.heads.explore.shared_weight
+    )
 
 
 def test_a_folder_takes_one_run_and_resumes_only_that(split: Split, tmp_path: Path) -> None:
@@ -210,7 +215,11 @@ def test_the_average_is_validated_and_kept(split: Split, tmp_path: Path) -> None
     settings = {**SMALL, "epochs": 1}
     last = Ranker(**settings, ema_decay=None).fit(split)
     averaged = Ranker(**settings, ema_decay=0.9).fit(split, run=tmp_path / "run")
-    assert not torch.equal(last.network.heads.explore.shared_weight, averaged.network.heads.explore.shared_weight)
-    records = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    assert not torch.equal(
+        last.network.heads.explore.shared_weight, averaged.network.heads.explore.shared_weight
+    )
+    records = [
+        json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()
+    ]
     report = evaluate(averaged, split, part="valid", with_heuristics=False)
     assert records[1]["valid"]["MRR"] == pytest.approx(report["MRR"])

@@ -20,8 +20,8 @@ from torch.nn import functional
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.stream import EventStream
-from tclgraph.sampling.t_batches import LatestEvents, t_batches
 from tclgraph.models.learned import LearnedModel
+from tclgraph.sampling.t_batches import LatestEvents, t_batches
 
 # Number of events by which the state advances in one call. Every t-batch copies the vectors of all
 # nodes of the call, so more events per call would not be faster.

@@ -59,7 +59,7 @@ class DeepCoevolveConfig(TrainingConfig):
     """Learning rate of Adam."""
     batch_size: PositiveInt = 512
     """Number of consecutive events in a window; all vectors start at their initial values."""
-    warm_up: NonNegativeInt = 100
+    warmup_steps: NonNegativeInt = 100
     """Batches over which the learning rate rises linearly. Adam's first steps are as long as later
     ones, and rates are exponential: a few steps in the same direction would let them explode."""
     max_gradient_norm: PositiveFloat | None = 5.0

@@ -33,9 +33,9 @@ from tclgraph.layers.aggregators import (
     MaxAggregator,
     MeanAggregator,
 )
+from tclgraph.models.saving import tensors_below
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.static_neighbors import StaticNeighbors
-from tclgraph.models.saving import tensors_below
 from tclgraph.training.config import TrainingConfig
 from tclgraph.training.progress import ProgressCallback, progress_bar
 from tclgraph.training.run_folder import RunFolder, fingerprint

@@ -31,6 +31,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.layers.pair_decoder import PairDecoder
 from tclgraph.layers.temporal_attention import Past
 from tclgraph.layers.time_encoding import TimeEncoding
+from tclgraph.models.learned import LearnedModel
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.recent_neighbors import (
     RecentNeighbors,
@@ -39,7 +40,6 @@ from tclgraph.sampling.recent_neighbors import (
     recent_neighbors,
 )
 from tclgraph.training.config import TrainingConfig
-from tclgraph.models.learned import LearnedModel
 
 CHUNK_SIZE = 2048
 """Number of vectors (rows times query times) to encode per chunk, so that intermediate arrays fit

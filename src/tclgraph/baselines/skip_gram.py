@@ -9,10 +9,10 @@ second node.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.compilation import kernel
 
 NOISE_POWER = 0.75
 """Exponent of a node's number of occurrences in the noise distribution; below 1, so that frequent
@@ -51,7 +51,7 @@ def noise_of(count: IntArray) -> Noise:
     return Noise(node, node[alias], node_probability)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _aliases(height: FloatArray) -> Any:
     """Fill columns lower than 1 from columns higher than 1, until all have height 1."""
     height = height.copy()
@@ -68,7 +68,7 @@ def _aliases(height: FloatArray) -> Any:
     return alias, node_probability  # the remaining columns have height 1 up to rounding
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(state: Any) -> Any:
     """Return the random bits of a SplitMix64 state."""
     state = (state ^ (state >> np.uint64(30))) * _FIRST_MULTIPLIER
@@ -76,14 +76,14 @@ def _mix(state: Any) -> Any:
     return state ^ (state >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _integer_and_fraction(bits: Any, limit: int) -> Any:
     """Return an integer below the limit (from the upper 32 bits) and a fraction (the lower 32)."""
     upper, lower = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
     return np.int64((upper * np.uint64(limit)) >> np.uint64(32)), np.float64(lower) / 2.0**32
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDERED_SUMS)
+@kernel(fastmath=_REORDERED_SUMS)
 def train_pair(
     center: int,
     contexts: IntArray,
@@ -120,7 +120,7 @@ def train_pair(
     return loss
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def train_walks(
     walks: IntArray,
     window: int,

@@ -57,6 +57,8 @@ def evaluate(
     # Check all arguments before reading the log, which can take long.
     Update.parse(update)
     fitted_models = _fitted_models(run, model, data)
+    if run is not None:
+        options.refuse_log_options(spec_for, run)
     spec = recall_log(run) if run is not None else spec_for(str(data))
     split = open_log(spec)
     reports = []

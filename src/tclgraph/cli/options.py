@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, Optional, TypeAlias, get_type_hints
 
 import typer
@@ -72,6 +73,12 @@ def read_settings(assignments: list[str] | None) -> dict[str, str]:
             raise InputError(f"cannot read the setting {assignment!r}; write --set NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
+
+
+def refuse_log_options(spec_for: SpecFor, run: Path) -> None:
+    """Refuse log options for a run, which knows how its log was read."""
+    if flags := spec_for("log").flags():
+        raise InputError(f"{run} knows how its log was read and split; leave out {' '.join(flags)}")
 
 
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -10,9 +10,7 @@ from tclgraph.cli import options
 
 def recommend(
     run: Annotated[Path, typer.Argument(help="Folder of a run or of a saved model.")],
-    source: Annotated[
-        list[str], typer.Option(help="Key of a source, as in the log; repeatable.")
-    ],
+    source: Annotated[list[str], typer.Option(help="Key of a source, as in the log; repeatable.")],
     at: options.At = None,
     top: options.Top = 10,
     exclude_seen: Annotated[

@@ -51,24 +51,27 @@ def load_run(run: Path) -> Model:
 
 
 def trainable_class(name: str) -> type[LearnedModel]:
-    """Return the class of a learned model; a heuristic is refused."""
+    """Return the class of a model with settings to tune; other models are refused."""
     from tclgraph import registry
     from tclgraph.models.learned import LearnedModel
 
     model_class = registry.model_class(name)
     if not issubclass(model_class, LearnedModel):
         raise InputError(
-            f"{name} is not trained; evaluate it directly with: "
-            f"tclgraph evaluate --model {name} --data LOG"
+            f"{name} has no settings to tune; fit it with: tclgraph train LOG --model {name}"
         )
     return model_class
 
 
-def resumed_model(config: dict[str, Any], settings: dict[str, str]) -> LearnedModel:
+def resumed_model(config: dict[str, Any], settings: dict[str, str]) -> Model:
     """Return the unfitted model of a run; settings given again must be the same."""
+    from tclgraph import registry
+    from tclgraph.models.learned import LearnedModel
     from tclgraph.training.config import flattened, read_again
 
-    model_class = trainable_class(config["model"])
+    model_class = registry.model_class(config["model"])
+    if not issubclass(model_class, LearnedModel):
+        return registry.build(config["model"], **{**config["settings"], **settings})
     model = model_class.from_settings(config["settings"])
     if settings:
         model.config = read_again(model.config, {**flattened(config["settings"]), **settings})

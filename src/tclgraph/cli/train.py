@@ -1,8 +1,8 @@
-"""`tclgraph train`: train a model on a log, and leave a run folder."""
+"""`tclgraph train`: fit a model to a log, and leave a run folder."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -11,7 +11,8 @@ from tclgraph.cli import options
 if TYPE_CHECKING:
     from tclgraph.events.log_spec import LogSpec
     from tclgraph.events.split import Split
-    from tclgraph.models.learned import LearnedModel
+    from tclgraph.models.interface import Model
+    from tclgraph.training.run_folder import RunFolder
 
 
 @options.with_log_options
@@ -21,8 +22,7 @@ def train(
         typer.Argument(help="A catalog name or a file. With --resume the run knows its log."),
     ] = None,
     model: Annotated[
-        Optional[str],
-        typer.Option(help="Name of the model: ranker (default), tcl, or another learned model."),
+        Optional[str], typer.Option(help="Name of the model: ranker (default), tcl, or another.")
     ] = None,
     settings: options.Settings = None,
     run: Annotated[
@@ -39,7 +39,6 @@ def train(
     from tclgraph.cli.runs import remember_log
     from tclgraph.cli.terminal import open_log, print_json
     from tclgraph.errors import InputError
-    from tclgraph.training.loop import best_epoch
     from tclgraph.training.run_folder import RunFolder
 
     if run is None:
@@ -51,24 +50,24 @@ def train(
     if stored is None:
         unfitted, spec = _new_run(run, log, model, settings, spec_for)
     else:
-        unfitted, spec = _stored_run(run, log, model, settings)
+        options.refuse_log_options(spec_for, run)
+        unfitted, spec = _stored_run(run, log, model, settings, stored)
     if not resume:
         folder.refuse_existing()
     split = open_log(spec)
     if stored is None:
         remember_log(run, spec)
-    fitted = _fit(unfitted, split, run, resume=resume)
+    best = _fit(unfitted, split, folder, resume=resume)
     # The model is for use from here on, so it observes the complete log.
-    fitted.observe(split.valid)
-    fitted.observe(split.test)
-    fitted.save(run)
-    history = folder.read_metrics()
-    best = history[best_epoch(history, fitted.config.selection_metric) - 1]
+    unfitted.observe(split.valid)
+    unfitted.observe(split.test)
+    unfitted.save(run)
     if as_json:
         print_json({"run": str(run), **best})
         return
     metrics = "  ".join(f"{name} {value:.4g}" for name, value in best["valid"].items())
-    print(f"{run}: best after epoch {best['epoch']}, valid {metrics}")
+    epoch = f"best after epoch {best['epoch']}, " if "epoch" in best else ""
+    print(f"{run}: {epoch}valid {metrics}")
     print(f"next: tclgraph evaluate {run}")
 
 
@@ -78,29 +77,30 @@ def _new_run(
     model: str | None,
     settings: list[str] | None,
     spec_for: options.SpecFor,
-) -> "tuple[LearnedModel, LogSpec]":
-    from tclgraph.cli.runs import trainable_class
+) -> "tuple[Model, LogSpec]":
+    from tclgraph import registry
     from tclgraph.errors import InputError
 
     if log is None:
         raise InputError(f"{run} holds no run to resume; give a log to begin one")
-    model_class = trainable_class(model or options.DEFAULT_MODEL)
-    return model_class(**options.read_settings(settings)), spec_for(log)
+    built = registry.build(model or options.DEFAULT_MODEL, **options.read_settings(settings))
+    return built, spec_for(log)
 
 
 def _stored_run(
-    run: Path, log: str | None, model: str | None, settings: list[str] | None
-) -> "tuple[LearnedModel, LogSpec]":
+    run: Path,
+    log: str | None,
+    model: str | None,
+    settings: list[str] | None,
+    config: dict[str, Any],
+) -> "tuple[Model, LogSpec]":
     """Return the model and the log of a run; what is given again must be the same."""
     from tclgraph.cli.runs import recall_log, resumed_model
     from tclgraph.errors import InputError
-    from tclgraph.training.run_folder import RunFolder
 
     spec = recall_log(run)
     if log is not None and spec.log not in (log, str(Path(log).resolve())):
         raise InputError(f"{run} was begun with the log {spec.log}, not {log}; leave it out")
-    config = RunFolder(run).read_config()
-    assert config is not None
     if model not in (None, config["model"]):
         raise InputError(
             f"{run} was begun with the model {config['model']}, not {model}; leave out --model"
@@ -108,12 +108,27 @@ def _stored_run(
     return resumed_model(config, options.read_settings(settings)), spec
 
 
-def _fit(model: "LearnedModel", split: "Split", run: Path, *, resume: bool) -> "LearnedModel":
+def _fit(model: "Model", split: "Split", folder: "RunFolder", *, resume: bool) -> dict[str, Any]:
+    """Fit the model and return the record of its best epoch, or its validation metrics."""
+    from tclgraph.evaluation.protocol import validate
+    from tclgraph.models.learned import LearnedModel
+    from tclgraph.training.loop import best_epoch
     from tclgraph.training.progress import progress_bar
+    from tclgraph.training.run_folder import fingerprint
 
+    if not isinstance(model, LearnedModel):
+        config = {"model": model.name, "settings": model.settings(), "data": fingerprint(split)}
+        folder.open(config, resume=resume)
+        report = validate(model.fit(split), split)
+        model.forget()
+        model.observe(split.train)
+        return {"valid": report.groups["all"].metrics}
+    run = folder.path
     try:
         with progress_bar(always=True) as progress:
-            return model.fit(split, run=run, resume=resume, progress=progress)
+            model.fit(split, run=run, resume=resume, progress=progress)
     except KeyboardInterrupt:
         print(f"stopped; continue with: tclgraph train --run {run} --resume", file=sys.stderr)
         raise typer.Exit(130) from None
+    history = folder.read_metrics()
+    return dict(history[best_epoch(history, model.config.selection_metric) - 1])

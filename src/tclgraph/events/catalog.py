@@ -181,7 +181,7 @@ def load(
         )
     if not Path(log).exists():
         raise InputError(
-            f"{str(log)!r} is neither a file nor a data set of the catalog; "
+            f"cannot find {str(log)!r}: it is neither a file nor a data set of the catalog; "
             f"{did_you_mean(str(log), CATALOG)}"
         )
     return read_file(

@@ -173,7 +173,6 @@ class Heuristic(Model):
         return keys
 
 
-
 class Popularity(Heuristic):
     name = "popularity"
     rule = Rule(target="count")

@@ -15,20 +15,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 
 Float = NDArray[np.floating[Any]]
 
 _options: dict[str, Any] = {
-    "cache": True,
     "error_model": "numpy",
     # The compiler may reorder sums, but must handle NaN and infinity correctly.
     "fastmath": {"contract", "arcp", "nsz", "reassoc"},
-    "nogil": True,
 }
 
 
@@ -81,7 +80,7 @@ def forward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
     """Return the forward kernel for these sizes; constant sizes let the compiler unroll loops."""
     width = num_heads * head_width
 
-    @njit(**_options)  # type: ignore[untyped-decorator]
+    @kernel(**_options)
     def forward(
         first_query: int,
         last_query: int,
@@ -151,7 +150,7 @@ def backward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
     """Return the backward kernel for these sizes; constant sizes let the compiler unroll loops."""
     width = num_heads * head_width
 
-    @njit(**_options)  # type: ignore[untyped-decorator]
+    @kernel(**_options)
     def backward(
         first_query: int,
         last_query: int,

@@ -10,9 +10,9 @@ hash table.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 
 _EMPTY = -1  # an unused place of a hash table
 
@@ -33,7 +33,7 @@ class SubgraphMembers(NamedTuple):
     """Row of each member, stream by stream: the root, then both instances of each event."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reach(
     instance: int,
     num_steps: int,
@@ -70,7 +70,7 @@ def reach(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _empty_table(num_entries: int) -> IntArray:
     """Return a hash table with room for this many entries, at most half full."""
     size = 2
@@ -79,7 +79,7 @@ def _empty_table(num_entries: int) -> IntArray:
     return np.full(size, _EMPTY, np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find_pair(
     table: IntArray, first_column: IntArray, second_column: IntArray, first: int, second: int
 ) -> Any:
@@ -98,7 +98,7 @@ def _find_pair(
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect_members(
     roots: IntArray, num_levels: int, node: IntArray, previous: IntArray
 ) -> SubgraphMembers:
@@ -164,7 +164,7 @@ def collect_members(
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unshare(
     query_row: IntArray,
     key_start: IntArray,
@@ -193,7 +193,7 @@ def unshare(
     return start, keys
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exchange(stream_start: IntArray, members: IntArray, roots_only: bool) -> Any:
     """Return key lists in which every root, or every slot, attends to the whole other stream."""
     num_streams = len(stream_start) - 1

@@ -8,9 +8,9 @@ determines the time. A self-loop counts once, with the node as its own neighbor.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray
+from tclgraph.compilation import kernel
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
@@ -134,7 +134,7 @@ class TimedBatches:
         )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk_back(
     latest: IntArray,
     query_time: FloatArray,

@@ -18,9 +18,9 @@ stored once.
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 from tclgraph.sampling.kernels import SubgraphMembers
 
 # A signature is an integer with 3 bits for each of the first 20 events that a query attends to.
@@ -31,7 +31,7 @@ _NO_SIGNATURE = -1
 _NO_QUERY = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def attend(
     row: int,
     depth: int,
@@ -67,7 +67,7 @@ def attend(
     return count, signature
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_keys(members: SubgraphMembers) -> Any:
     """Return the distinct queries, the rows that each attends to, and the query of every slot.
 

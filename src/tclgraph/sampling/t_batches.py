@@ -7,9 +7,9 @@ events without a common node are independent. The groups are the t-batches of JO
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
 from tclgraph.dependency_graph.graph import NONE
 
 
@@ -40,7 +40,7 @@ def t_batches(source: IntArray, target: IntArray) -> TBatches:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _groups(source: IntArray, target: IntArray, num_nodes: int) -> IntArray:
     """Return the first group after the groups of both parties' earlier events, for each event."""
     next_group = np.zeros(num_nodes, dtype=np.int64)

@@ -9,9 +9,9 @@ event, or when it has its full length.
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.compilation import kernel
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 
@@ -67,7 +67,7 @@ class TemporalWalks:
         return walks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _log_tails(start: IntArray, log_weight: FloatArray) -> FloatArray:
     """Return the log of the summed weights of each event and all later events of the same node."""
     log_tail = log_weight.copy()
@@ -78,7 +78,7 @@ def _log_tails(start: IntArray, log_weight: FloatArray) -> FloatArray:
     return log_tail
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _walk(
     first: IntArray,
     length: int,

@@ -158,7 +158,9 @@ def _validate(config: type[Config], nested: dict[str, Any], given: Mapping[str, 
         location = [str(word) for word in first["loc"]]
         dotted = (".".join([*location[:1], word]) for word in location[1:])
         place = next((name for name in (*dotted, *location[:1]) if name in given), None)
-        raise InputError(f"setting {place}={given[place]!r}: {message}" if place else message) from None
+        raise InputError(
+            f"setting {place}={given[place]!r}: {message}" if place else message
+        ) from None
     return built
 
 

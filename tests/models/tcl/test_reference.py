@@ -18,9 +18,9 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.tcl.model import TCL
-from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
 from tclgraph.sampling.dependency_subgraphs import pack
 from tclgraph.testing.streams import cut, streams
+from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
 
 # Few, as a kernel is compiled for each (heads, head width).
 SHAPES: tuple[dict[str, Any], ...] = (
