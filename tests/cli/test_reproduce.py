@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
+from tclgraph.studies.study import OpenLog
 from tests.pages import WITHOUT, a_browser, check_report, opened
 from tests.streams import Cli
 
@@ -177,12 +179,12 @@ def test_models_of_another_package_are_compared(cli: Cli, tmp_path: Path) -> Non
     assert all(row["MR"] not in ("", "–") for row in table)
 
 
-@pytest.mark.usefixtures("log")
-def test_a_foreign_file_among_the_jobs_is_refused(cli: Cli, tmp_path: Path) -> None:
-    words = ["--data", "tiny.csv", "--models", "popularity", "--out", "out"]
-    assert cli("reproduce", "overall", *words)[0] == 0
-    (path,) = (tmp_path / "out" / "jobs" / "tiny").glob("popularity-0-*.json")
+def test_a_foreign_file_among_the_jobs_is_refused(cli: Cli, log: Path, tmp_path: Path) -> None:
+    job = OpenLog.open(LogSpec(log=str(log))).job("popularity")
+    path = job.outcome_path(tmp_path / "out")
+    path.parent.mkdir(parents=True)
     path.write_text("{}")
+    words = ["--data", "tiny.csv", "--models", "popularity", "--out", "out"]
     code, _, err = cli("reproduce", "overall", *words)
     assert code == 2
     message = err.splitlines()[-1]
@@ -195,7 +197,7 @@ def test_a_foreign_file_among_the_jobs_is_refused(cli: Cli, tmp_path: Path) -> N
         (["overall", "everything"], "cannot reproduce 'everything'"),
         (["overall", "--models", "tgnn"], "unknown model 'tgnn'; did you mean"),
         (["overall", "--models", "tcl:heads"], "cannot read the setting 'heads'"),
-        (["overall", "--data", "nowhere.csv"], "cannot find 'nowhere.csv'"),
+        (["overall", "--data", "nowhere.csv"], "'nowhere.csv' is neither a file nor"),
         (["overall", "--data", "a/x.csv", "--data", "x.csv"], "2 logs are called 'x'"),
     ],
 )
