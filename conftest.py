@@ -1,4 +1,4 @@
-"""Run the examples of README, docs and docstrings in an empty folder, where they may write files."""
+"""Run the examples of README, docs and docstrings in an empty folder; they may write files."""
 
 from pathlib import Path
 
