@@ -62,7 +62,7 @@ def test_commands_of_the_tutorial(
     # The first example writes the log that the commands read.
     exec("\n".join(line[4:] for line in python.splitlines() if line.startswith((">>> ", "... "))))
     blocks = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    commands = [line for block in blocks for line in block.splitlines()]
+    commands = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
     verbs = {shlex.split(command)[1] for command in commands}
     assert {"describe", "train", "evaluate", "recommend", "similar", "embed"} <= verbs
     for command in commands:
