@@ -22,6 +22,8 @@ _WHERE = {
     "Report": "tclgraph.evaluation.report",
     "Split": "tclgraph.events.split",
     "SyntheticConfig": "tclgraph.events.synthetic",
+    "Ranker": "tclgraph.models.ranker.model",
+    "Recommendation": "tclgraph.answers.recommendations",
     "TCL": "tclgraph.models.tcl.model",
     "build": "tclgraph.registry",
     "describe": "tclgraph.events.statistics",
@@ -35,6 +37,7 @@ _WHERE = {
 }
 
 if TYPE_CHECKING:
+    from tclgraph.answers.recommendations import Recommendation as Recommendation
     from tclgraph.errors import InputError as InputError
     from tclgraph.evaluation.protocol import evaluate as evaluate
     from tclgraph.evaluation.report import Report as Report
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from tclgraph.events.synthetic import synthesize as synthesize
     from tclgraph.events.writers import write_file as write_file
     from tclgraph.models.interface import Model as Model
+    from tclgraph.models.ranker.model import Ranker as Ranker
     from tclgraph.models.tcl.model import TCL as TCL
     from tclgraph.registry import build as build
     from tclgraph.registry import load_model as load_model

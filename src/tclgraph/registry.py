@@ -1,15 +1,25 @@
-"""Models by name. A model's module is imported when the model is asked for, not before."""
+"""Models by name. A model's module is imported when the model is asked for, not before.
 
+Another package adds a model with an entry point of the group `tclgraph.models`; in its
+pyproject.toml:
+
+    [project.entry-points."tclgraph.models"]
+    mymodel = "mypackage.mymodule:MyModel"
+"""
+
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.models.interface import Model
+from tclgraph.models.saving import read_model_name
 
-_WHERE = {
+GROUP = "tclgraph.models"
+
+_BUILT_IN = {
     "popularity": "tclgraph.heuristics.rules:Popularity",
     "global-recency": "tclgraph.heuristics.rules:GlobalRecency",
     "own-recency": "tclgraph.heuristics.rules:OwnRecency",
@@ -18,12 +28,8 @@ _WHERE = {
     "edgebank": "tclgraph.heuristics.rules:EdgeBank",
     "edgebank-window": "tclgraph.heuristics.rules:EdgeBankWindow",
     "tcl": "tclgraph.models.tcl.model:TCL",
+    "ranker": "tclgraph.models.ranker.model:Ranker",
     "graphsage": "tclgraph.baselines.graphsage:GraphSAGE",
-    "graphsage-gcn": "tclgraph.baselines.graphsage:GraphSAGEWithGCN",
-    "graphsage-mean": "tclgraph.baselines.graphsage:GraphSAGEWithMean",
-    "graphsage-max": "tclgraph.baselines.graphsage:GraphSAGEWithMax",
-    "graphsage-lstm": "tclgraph.baselines.graphsage:GraphSAGEWithLSTM",
-    "graphsage-gat": "tclgraph.baselines.graphsage:GraphSAGEWithGAT",
     "ctdne": "tclgraph.baselines.ctdne:CTDNE",
     "dyngem": "tclgraph.baselines.dyngem:DynGEM",
     "dysat": "tclgraph.baselines.dysat:DySAT",
@@ -35,30 +41,49 @@ _WHERE = {
 }
 
 
+@cache
+def _external() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
 def names() -> tuple[str, ...]:
-    """All models there are."""
-    return tuple(_WHERE)
+    """Return the names of all models, those of other packages last."""
+    return tuple(dict.fromkeys((*_BUILT_IN, *_external())))
 
 
-def _class_of(name: str) -> type[Model]:
-    if name not in _WHERE:
-        raise InputError(f"unknown model {name!r}; {did_you_mean(name, _WHERE)}")
-    module, class_name = _WHERE[name].split(":")
-    found: type[Model] = getattr(import_module(module), class_name)
-    return found
+def model_class(name: str) -> type[Model]:
+    """Return the class of a model; a built-in name cannot be taken by another package."""
+    if name in _BUILT_IN:
+        module, class_name = _BUILT_IN[name].split(":")
+        built_in: type[Model] = getattr(import_module(module), class_name)
+        return built_in
+    if name not in _external():
+        raise InputError(f"unknown model {name!r}; {did_you_mean(name, names())}")
+    point = _external()[name]
+    try:
+        loaded = point.load()
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"cannot import the model {name!r} from {point.value} ({error}); "
+            "check the package that registers it"
+        ) from None
+    if not (isinstance(loaded, type) and issubclass(loaded, Model)) or loaded.name != name:
+        raise InputError(
+            f"{point.value}, registered as the model {name!r}, is not a subclass of tclgraph.Model "
+            f"with that name; set `name = {name!r}` in the class"
+        )
+    return loaded
 
 
 def build(name: str, **settings: Any) -> Model:
-    """A model that has yet to be fitted."""
-    return _class_of(name)(**settings)
+    """Build an unfitted model.
+
+    >>> build("popularity").name
+    'popularity'
+    """
+    return model_class(name)(**settings)
 
 
-def load_model(folder: str | Path) -> Model:
-    """A saved model, whichever it is."""
-    path = Path(folder) / Model.saved_as
-    try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"no saved model in {folder} ({error})") from None
-    return _class_of(metadata.get("model", "")).load(folder)
+def load_model(folder: str | Path, *, device: str | None = None) -> Model:
+    """Load a saved model of any class; `device` overrides the device it was trained on."""
+    return model_class(read_model_name(folder)).load(folder, device=device)

@@ -21,7 +21,7 @@ from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.stream import EventStream
 from tclgraph.sampling.t_batches import LatestEvents, t_batches
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 
 # Events that the state follows at once. Each of their groups copies the vectors of all their nodes,
 # so that more at once would not be faster.
@@ -238,17 +238,17 @@ class CoupledModel(LearnedModel):
     # Following the stream
 
     @torch.no_grad()
-    def begin(self) -> None:
+    def reset_state(self) -> None:
         self._sources, self._targets = (RoleState.first(one) for one in self.first_states())
 
-    def follow(self, events: EventStream) -> None:
+    def update_state(self, events: EventStream) -> None:
         for first, stop in self._pieces(len(self.graph) - len(events)):
             self._advance(first, stop)
             self._restart(stop)
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_nodes(events)
+        self.check_events(events)
         start = len(self.graph)
         self.graph.append(events)
         blocks = [self.score(events.source[:0], events.time[:0])]
@@ -268,7 +268,7 @@ class CoupledModel(LearnedModel):
 
     def _restart(self, stop: int) -> None:
         if self.memory and stop % self.memory == 0:
-            self.begin()
+            self.reset_state()
             for first in range(stop - self.memory, stop, _EVENTS_AT_ONCE):
                 self._advance(first, min(first + _EVENTS_AT_ONCE, stop))
 
@@ -300,7 +300,7 @@ class CoupledModel(LearnedModel):
             "target_event": torch.from_numpy(self._targets.event),
         }
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self._sources, self._targets = (
             RoleState(tensors[role].to(self.config.device), tensors[f"{role}_event"].numpy())
             for role in ("source", "target")

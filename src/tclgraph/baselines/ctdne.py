@@ -26,7 +26,7 @@ from tclgraph.training.loop import Step
 _LEAST_RATE = 1 / 250
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CTDNEConfig(TrainingConfig):
     """The defaults are those of the published code, but for the width, `bias` and `epochs`."""
 

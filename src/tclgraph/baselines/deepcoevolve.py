@@ -29,7 +29,7 @@ from tclgraph.baselines.coupled_states import (
     times_of,
 )
 from tclgraph.dependency_graph.graph import DependencyGraph
-from tclgraph.dependency_graph.time_units import TimeUnits
+from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.objectives.rayleigh import log_density, log_intensity, rayleigh_loss
@@ -42,7 +42,7 @@ _WINDOWS_TO_MEASURE = 32
 _EXPECTED = (1e-6, 1e6)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DeepCoevolveConfig(TrainingConfig):
     """Published sizes are not known; these are the comparison's, and what did best on valid."""
 
@@ -144,7 +144,7 @@ class DeepCoevolve(CoupledModel):
         graph.append(split.train)
         self._train = Stretch.whole(graph)
         self._candidates = np.unique(split.train.source), np.unique(split.train.target)
-        unit = TimeUnits.of(graph).mean
+        unit = IntervalScale.measure(graph).mean
         base = 1 / np.clip(self._expected_meetings(unit), *_EXPECTED)
         self.start(
             split.events,

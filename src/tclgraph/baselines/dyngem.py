@@ -25,7 +25,7 @@ from tclgraph.sampling.snapshots import Adjacency, snapshots
 from tclgraph.training.config import TrainingConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DynGEMConfig(TrainingConfig):
     """The defaults are those of the published examples, but for 64 columns and Adam."""
 
@@ -207,8 +207,8 @@ class DynGEM(FrozenModel):
 
     # Ranking
 
-    def begin(self) -> None:
-        super().begin()
+    def reset_state(self) -> None:
+        super().reset_state()
         self._hidden: Tensor | None = None
 
     def make_vectors(self) -> Tensor:
@@ -237,7 +237,7 @@ class DynGEM(FrozenModel):
         graph = {name: torch.from_numpy(getattr(self._last, name)) for name in Adjacency.__slots__}
         return {**super().state_tensors(), "hidden": self._all_hidden, **graph}
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        super().take_state_tensors(tensors)
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        super().load_state_tensors(tensors)
         self._hidden = tensors["hidden"].to(self.config.device)
         self._last = Adjacency(**{name: tensors[name].numpy() for name in Adjacency.__slots__})

@@ -26,7 +26,7 @@ from tclgraph.sampling.snapshots import Adjacency, snapshots
 from tclgraph.training.config import TrainingConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DySATConfig(TrainingConfig):
     """The defaults are those of the published code, but for width, negatives and rate."""
 
@@ -240,8 +240,8 @@ class DySAT(FrozenModel):
         edges = {name: getattr(self._edges, name) for name in WeightedEdges.__slots__}
         return {**super().state_tensors(), **edges, "row_NT": self._row_NT}
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        super().take_state_tensors(tensors)
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        super().load_state_tensors(tensors)
         self._edges = WeightedEdges(*(tensors[name] for name in WeightedEdges.__slots__)).to(
             self.config.device
         )

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.events.stream import EventStream
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 
 
 class FrozenModel(LearnedModel):
@@ -19,7 +19,7 @@ class FrozenModel(LearnedModel):
     def make_vectors(self) -> Tensor:
         """Of all nodes, [nodes, width], by the network as it is; without randomness."""
 
-    def begin(self) -> None:
+    def reset_state(self) -> None:
         self._vectors: Tensor | None = None
 
     @property
@@ -47,5 +47,5 @@ class FrozenModel(LearnedModel):
     def state_tensors(self) -> dict[str, Tensor]:
         return {"vectors": self._all_vectors}
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self._vectors = tensors["vectors"].to(self.config.device)

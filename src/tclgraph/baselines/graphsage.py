@@ -34,7 +34,7 @@ from tclgraph.layers.aggregators import (
 )
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.static_neighbors import StaticNeighbors
-from tclgraph.training.checkpoint import part_of
+from tclgraph.models.saving import tensors_below
 from tclgraph.training.config import TrainingConfig
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate, progress_bar
 from tclgraph.training.run_folder import RunFolder, fingerprint
@@ -42,7 +42,7 @@ from tclgraph.training.run_folder import RunFolder, fingerprint
 Aggregator: TypeAlias = Literal["gcn", "mean", "max", "lstm", "gat"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphSAGEConfig(TrainingConfig):
     """What the published code and the paper say, at the paper's width."""
 
@@ -67,7 +67,7 @@ class GraphSAGEConfig(TrainingConfig):
     divided by this in training. 1: as published."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GATConfig(GraphSAGEConfig):
     """Attention has heads beside."""
 
@@ -81,7 +81,7 @@ class GATConfig(GraphSAGEConfig):
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BestConfig(GATConfig):
     """What all five can be told."""
 
@@ -186,9 +186,9 @@ class _GraphSAGE(FrozenModel):
         neighbors = {f"neighbors.{hop}": one for hop, one in enumerate(self._neighbors)}
         return {**super().state_tensors(), **neighbors}
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        super().take_state_tensors(tensors)
-        neighbors = part_of(tensors, "neighbors.")
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        super().load_state_tensors(tensors)
+        neighbors = tensors_below(tensors, "neighbors.")
         self._neighbors = [
             neighbors[str(hop)].to(self.config.device) for hop in range(self.config.depth)
         ]
@@ -277,7 +277,7 @@ class GraphSAGE(_GraphSAGE):
         """Train the five, each in its own folder within the run, or the one that is asked for."""
         if self.config.aggregator is not None:
             return super().fit(split, run=run, resume=resume, progress=progress)
-        metric = self.config.choose_by
+        metric = self.config.selection_metric
         folder = RunFolder(run) if run is not None else None
         if folder:
             settings = asdict(self.config)

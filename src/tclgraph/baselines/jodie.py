@@ -33,7 +33,7 @@ from tclgraph.events.split import Split
 from tclgraph.training.config import TrainingConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class JODIEConfig(TrainingConfig):
     """As published, but half as wide."""
 

@@ -18,7 +18,7 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
-from tclgraph.dependency_graph.time_units import TimeUnits
+from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.pair_decoder import PairDecoder
@@ -32,19 +32,19 @@ from tclgraph.sampling.recent_neighbors import (
     recent_neighbors,
 )
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 
 AT_ONCE = 2048
 """Rows times moments that are encoded at once: what is made on the way stays near the processor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AttentionConfig(TrainingConfig):
     """What TGAT and TGN can both be told."""
 
     learning_rate: PositiveFloat = 1e-3
     patience: PositiveInt | None = 3
-    valid_events: PositiveInt | None = 1024
+    max_valid_events: PositiveInt | None = 1024
     width: PositiveInt = 64
     """Of node features, of vectors, and of the code of an interval. Attention is twice as wide."""
     heads: PositiveInt = 2
@@ -103,7 +103,7 @@ class AttentionModel(LearnedModel):
         config = self.config
         self.batches = TimedBatches(split.train, config.batch_size, config.negatives)
         graph = self.batches.graph
-        mean, beginning = TimeUnits.of(graph).mean, float(graph.time[0])
+        mean, beginning = IntervalScale.measure(graph).mean, float(graph.time[0])
         self.start(split.events, mean=mean, beginning=beginning)
         return len(self.batches)
 
@@ -130,11 +130,11 @@ class AttentionModel(LearnedModel):
 
     # Following and ranking
 
-    def begin(self) -> None:
+    def reset_state(self) -> None:
         # Of every event, its time as attention reads it; room for more than there is.
         self._turns = self.network.node.weight.new_empty(0, 2 * self.config.width)
 
-    def follow(self, events: EventStream) -> None:
+    def update_state(self, events: EventStream) -> None:
         self.follow_turns(len(self.graph) - len(events))
 
     def follow_turns(self, start: int) -> None:

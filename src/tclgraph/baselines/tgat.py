@@ -30,7 +30,7 @@ from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TGATConfig(AttentionConfig):
     """The defaults are the published ones, but for what a smaller budget needs.
 
@@ -144,14 +144,14 @@ class TGAT(AttentionModel):
 
     # Following and ranking
 
-    def begin(self) -> None:
-        super().begin()
+    def reset_state(self) -> None:
+        super().reset_state()
         # Every instance's first layer at its event; a row at least, to stand for none.
         self._first_layer = self.network.node.weight.new_zeros(1, self.config.width)
 
     @torch.no_grad()
-    def follow(self, events: EventStream) -> None:
-        super().follow(events)
+    def update_state(self, events: EventStream) -> None:
+        super().update_state(events)
         graph = self.graph
         for start in range(len(graph) - len(events), len(graph), AT_ONCE):
             instance = np.arange(2 * start, 2 * min(start + AT_ONCE, len(graph)))
@@ -184,6 +184,6 @@ class TGAT(AttentionModel):
         """Made again in other batches they could differ in the last digit."""
         return {"first_layer": self._first_layer[: 2 * len(self.graph)]}
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.follow_turns(0)
         self._first_layer = written(self._first_layer, 0, tensors["first_layer"])

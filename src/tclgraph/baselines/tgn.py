@@ -28,7 +28,7 @@ from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TGNConfig(AttentionConfig):
     """The defaults are the published ones, but for what a smaller budget needs."""
 
@@ -183,8 +183,8 @@ class TGN(AttentionModel):
 
     # Following and ranking
 
-    def begin(self) -> None:
-        super().begin()
+    def reset_state(self) -> None:
+        super().reset_state()
         num_nodes = self.graph.space.num_nodes
         self._memory = self.network.node.weight.new_zeros(num_nodes, self.config.width)
         self._rest()
@@ -194,8 +194,8 @@ class TGN(AttentionModel):
         self._states: Tensor | None = None
         self._version = np.arange(self.graph.space.num_nodes)[None]
 
-    def follow(self, events: EventStream) -> None:
-        super().follow(events)
+    def update_state(self, events: EventStream) -> None:
+        super().update_state(events)
         self._remember(len(self.graph) - len(events))
         self._rest()
 
@@ -235,7 +235,7 @@ class TGN(AttentionModel):
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_nodes(events)
+        self.check_events(events)
         parts = [
             self._score_each(events[at : at + self.queries_at_once])
             for at in range(0, len(events), self.queries_at_once)
@@ -261,7 +261,7 @@ class TGN(AttentionModel):
     def state_tensors(self) -> dict[str, Tensor]:
         return {"memory": self._memory}
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.follow_turns(0)
         self._memory = tensors["memory"].to(self.config.device)
         self._rest()

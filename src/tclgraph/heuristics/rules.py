@@ -60,11 +60,6 @@ class Heuristic(Model):
 
     rule: ClassVar[Rule]
 
-    def __init__(self) -> None:
-        self._num_targets = 0
-        self._window = 0.0
-        self.forget()
-
     def fit(self, split: Split) -> Self:
         if self.rule.is_two_way and split.events.kind != "one-mode":
             raise InputError(
@@ -72,19 +67,19 @@ class Heuristic(Model):
                 "pass --kind one-mode or take own-recency"
             )
         train = split.train
-        self._num_targets = split.events.num_targets
         recent = train.time[int((1 - _WINDOW_SHARE) * len(train)) :]
-        self._window = float(recent[-1] - recent[0]) if len(recent) else 0.0
-        self.forget()
+        window = float(recent[-1] - recent[0]) if len(recent) else 0.0
+        self.measured = {"window": window}
+        self.start_state(split.events)
         self.observe(train)
         return self
 
-    def forget(self) -> None:
+    def reset_state(self) -> None:
         self._num_observed = 0
-        self._target_key = np.zeros(self._num_targets)
+        self._target_key = np.zeros(self.state.space.num_targets)
         self._pairs = PairHistory()
 
-    def observe(self, events: EventStream) -> None:
+    def update_state(self, events: EventStream) -> None:
         number = self._num_observed + 1 + np.arange(len(events))
         self._num_observed += len(events)
         if self.rule.target == "count":
@@ -110,7 +105,7 @@ class Heuristic(Model):
 
     def _pair_keys(self, source: IntArray, time: FloatArray) -> FloatArray:
         """Pair key of every candidate for every query, by the state as it is."""
-        keys = np.zeros((len(source), self._num_targets))
+        keys = np.zeros((len(source), self.state.space.num_targets))
         if self.rule.pair == "none":
             return keys
         for row, (one, at) in enumerate(zip(source.tolist(), time.tolist(), strict=True)):
@@ -127,7 +122,7 @@ class Heuristic(Model):
             case "met":
                 return np.ones(len(met.target))
             case "met in window":
-                return (time - met.last_time <= self._window).astype(np.float64)
+                return (time - met.last_time <= self.measured["window"]).astype(np.float64)
             case "none":
                 return np.zeros(len(met.target))
 
@@ -156,7 +151,7 @@ class Heuristic(Model):
             case "met":
                 keys[later, target] = 1
             case "met in window":
-                keys[later, target] = events.time[later] - events.time[event] <= self._window
+                keys[later, target] = events.time[later] - events.time[event] <= self.measured["window"]
             case "none":
                 pass
 
@@ -173,25 +168,6 @@ class Heuristic(Model):
                 keys[event + 1 :, events.source[event]] = self._num_observed + 1 + event
         return keys
 
-    def save(self, folder: str | Path) -> None:
-        settings = {"num_observed": self._num_observed, "window": self._window}
-        tensors = {"target_key": self._target_key, **self._pairs.to_arrays()}
-        with replacing(Path(folder) / self.saved_as) as path:
-            metadata = {"model": self.name, "settings": json.dumps(settings)}
-            path.write_bytes(to_bytes(tensors, metadata))
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        with safe_open(Path(folder) / cls.saved_as, framework="numpy") as file:
-            metadata = file.metadata()
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        heuristic = cls()
-        settings = json.loads(metadata["settings"])
-        heuristic._num_observed, heuristic._window = settings["num_observed"], settings["window"]
-        heuristic._target_key = tensors.pop("target_key")
-        heuristic._num_targets = len(heuristic._target_key)
-        heuristic._pairs = PairHistory.from_arrays(tensors)
-        return heuristic
 
 
 class Popularity(Heuristic):

@@ -1,1 +1,1 @@
-"""What a model is (the contract) and which models there are (the names)."""
+"""The contract that every model keeps, what learned models share, and the models `tcl`, `ranker`."""

@@ -1,64 +1,219 @@
-"""The contract between a model and everything that uses one: evaluation, training, serving.
+"""The contract between a model and everything that uses one: evaluation, training, answers, serving.
 
-A model has what it *learned* (from `fit`, kept for good) and a *state* (from the events it has
-observed, which grows with every `observe` and is dropped by `forget`). Scores depend on these two
-and the query, so nothing a model was not shown can reach them.
+A model has what it *learned* (in `fit`, fixed afterwards) and a *state* (from the events it has
+observed; it grows with every `observe` and is dropped by `forget`). Scores depend on these two and
+on the query only, so events the model has not observed cannot influence them.
+
+A model of your own subclasses `Model` and implements `fit`, `score`, `reset_state` and
+`update_state`, plus `settings`, `tensors` and `load_tensors` if it has anything to save.
+`tclgraph.testing` checks it against this contract.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import polars as pl
+from torch import Tensor
 
+from tclgraph.answers.recommendations import Recommendation, recommend
+from tclgraph.answers.vectors import Neighbor, Side, embed, embeddings, similar
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.errors import InputError
+from tclgraph.events.identifiers import Key
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.models.saving import SavedModel, read_model, write_model
+from tclgraph.models.stream_state import StreamState
 
 
 class Model(ABC):
     """Ranks all targets for a source at a time, and follows the stream."""
 
     name: ClassVar[str]
-    """As in the registry."""
+    """Name of the model in the registry."""
     streams: ClassVar[bool] = True
-    """Whether events that are observed after `fit` can change a score."""
-    saved_as: ClassVar[str] = "model.safetensors"
+    """Whether events observed after `fit` can change a score."""
+
+    state: StreamState
+    """Vocabulary and observed events; exists after `fit` or `load`."""
+    measured: dict[str, Any]
+    """Figures measured on the training data, saved as JSON; exists after `fit` or `load`."""
+
+    # Learning and scoring
 
     @abstractmethod
     def fit(self, split: Split) -> Self:
-        """Learn from train, choose by valid, never look at test; the state ends with train."""
+        """Learn from train, select by valid, never look at test; the state ends with train."""
 
     @abstractmethod
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
-        """One row per query, one column per target id; higher is likelier. State stays."""
+        """Return one row per query and one column per target id; higher is likelier.
 
-    @abstractmethod
-    def observe(self, events: EventStream) -> None:
-        """Let the state follow these events, which come after all observed so far."""
-
-    @abstractmethod
-    def forget(self) -> None:
-        """Drop the state, keep what was learned: as before the first event."""
-
-    @abstractmethod
-    def save(self, folder: str | Path) -> None:
-        """Write what was learned and the state into a folder, whole or not at all."""
-
-    @classmethod
-    @abstractmethod
-    def load(cls, folder: str | Path) -> Self:
-        """What `save` wrote, with identical scores."""
+        The state does not change.
+        """
 
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score every event as if it were next, then observe it: row j knows events before j only.
 
-        This loop is the definition. A model may override it with something faster that gives the
+        This loop is the definition. A model may override it with something faster that returns the
         same rows.
         """
         rows = []
-        for event in range(len(events)):
-            one = events[event : event + 1]
-            rows.append(self.score(one.source, one.time))
-            self.observe(one)
+        for number in range(len(events)):
+            event = events[number : number + 1]
+            rows.append(self.score(event.source, event.time))
+            self.observe(event)
         return np.concatenate(rows)
+
+    # Following the stream
+
+    def start_state(self, events: EventStream) -> None:
+        """Take over the vocabulary of a stream, with no events observed; for use in `fit`."""
+        self.state = StreamState.for_stream(events)
+        self.reset_state()
+
+    def observe(self, events: EventStream) -> None:
+        """Update the state with these events, which follow all events observed so far."""
+        self.check_events(events)
+        self.state.graph.append(events)
+        self.update_state(events)
+
+    def forget(self) -> None:
+        """Drop all observed events and keep what was learned."""
+        if self.is_fitted:
+            # A new object, so that a copy of the model keeps the old state.
+            self.state = self.state.without_events()
+            self.reset_state()
+
+    @abstractmethod
+    def reset_state(self) -> None:
+        """Make the model's own state as it is before the first event."""
+
+    @abstractmethod
+    def update_state(self, events: EventStream) -> None:
+        """Update the model's own state; `self.state` has the events already."""
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the model was fitted or loaded."""
+        return hasattr(self, "state")
+
+    def check_fitted(self) -> None:
+        """Refuse to work with a model that was neither fitted nor loaded."""
+        if not self.is_fitted:
+            raise InputError("this model is not fitted yet; call fit, or load a saved model")
+
+    def check_events(self, events: EventStream) -> None:
+        """Refuse events of nodes that the model does not know."""
+        self.check_fitted()
+        self.state.check_vocabulary(events)
+
+    # Answers in the keys of the log
+
+    def recommend(
+        self,
+        source: Key,
+        *,
+        top: int = 10,
+        at: float | None = None,
+        exclude_seen: bool = False,
+        candidates: Sequence[Key] | None = None,
+    ) -> list[Recommendation]:
+        """Return the most likely next targets of a source, best first.
+
+        `at` (seconds, as in the log) uses only events strictly before that time; by default all
+        observed events count. `exclude_seen` leaves out targets the source has interacted with.
+        `candidates` restricts the ranking to these targets.
+        """
+        many = self.recommend_many(
+            [source], top=top, at=at, exclude_seen=exclude_seen, candidates=candidates
+        )
+        return many[source]
+
+    def recommend_many(
+        self,
+        sources: Sequence[Key],
+        *,
+        top: int = 10,
+        at: float | None = None,
+        exclude_seen: bool = False,
+        candidates: Sequence[Key] | None = None,
+    ) -> dict[Key, list[Recommendation]]:
+        """Return the recommendations of several sources, by source; see `recommend`."""
+        return recommend(
+            self, sources, top=top, at=at, exclude_seen=exclude_seen, candidates=candidates
+        )
+
+    def similar(
+        self, key: Key, *, top: int = 10, side: Side = "source", at: float | None = None
+    ) -> list[Neighbor]:
+        """Return the nodes of one side whose vectors have the highest cosine with a node's."""
+        return similar(self, key, top=top, side=side, at=at)
+
+    def embed(
+        self, keys: Sequence[Key] | None = None, *, side: Side = "source", at: float | None = None
+    ) -> ScoreArray:
+        """Return one vector per key, or of all nodes of a side; `at` is as in `recommend`."""
+        return embed(self, keys, side=side, at=at)
+
+    def embeddings(self, *, at: float | None = None) -> pl.DataFrame:
+        """Return all vectors as a table: side ("both" in a one-mode graph), key, vector."""
+        return embeddings(self, at=at)
+
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:
+        """Return the vectors of nodes (not ids, see `NodeSpace`) as of a time."""
+        raise InputError(f"{self.name} has no vectors; use a model that learns them, such as tcl")
+
+    def display_scores(self, source: int, scores: ScoreArray) -> ScoreArray:
+        """Return the scores of one source as people should see them, in the same order."""
+        return scores
+
+    # Saving
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model and its state into a folder, completely or not at all."""
+        self.check_fitted()
+        saved = SavedModel(
+            model=self.name,
+            settings=self.settings(),
+            measured=self.measured,
+            state=self.state,
+            tensors=self.tensors(),
+        )
+        write_model(folder, saved)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, device: str | None = None) -> Self:
+        """Read what `save` wrote; scores are identical.
+
+        `device` overrides the device of the settings, for a machine that does not have it.
+        """
+        return cls.from_saved(read_model(folder), device=device)
+
+    @classmethod
+    def from_saved(cls, saved: SavedModel, *, device: str | None = None) -> Self:
+        """Build the model from the content of its file."""
+        model = cls(**saved.settings)
+        model.state, model.measured = saved.state, saved.measured
+        model.reset_state()
+        model.load_tensors(saved.tensors)
+        return model
+
+    def settings(self) -> dict[str, Any]:
+        """Return all settings as JSON values; the constructor takes them back."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what scores depend on beside the settings and the observed events."""
+        return {}
+
+    def load_tensors(self, tensors: dict[str, Tensor]) -> None:
+        """Restore what `tensors` returned.
+
+        Without tensors of its own, a model derives its state from the observed events.
+        """
+        if not tensors:
+            self.update_state(self.state.events())

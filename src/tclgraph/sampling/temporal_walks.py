@@ -13,7 +13,7 @@ from numba import njit
 
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
-from tclgraph.dependency_graph.time_units import TimeUnits
+from tclgraph.dependency_graph.interval_scaling import IntervalScale
 
 Bias: TypeAlias = Literal["uniform", "exponential"]
 """uniform: all later events of a node are equally likely to be next. exponential: each is e times
@@ -47,7 +47,7 @@ class TemporalWalks:
             log_weight = np.zeros(len(instance))
         else:
             elapsed = self._time[self._instance // 2] - self._time[0]
-            log_weight = -elapsed / TimeUnits.of(graph).mean
+            log_weight = -elapsed / IntervalScale.measure(graph).mean
         self._log_tail = _log_tails(self._start, log_weight)
 
     def draw(self, count: int, length: int, random: np.random.Generator) -> IntArray:

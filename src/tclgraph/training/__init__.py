@@ -1,1 +1,1 @@
-"""How models learn: one loop, its settings, and the folder that a run leaves."""
+"""Training of models: the loop, its settings, checkpoints, and the folder that a run leaves."""

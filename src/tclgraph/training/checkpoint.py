@@ -1,14 +1,14 @@
-"""A training run frozen between two batches, in one file that is replaced whole.
+"""A training run between two batches, in one file that is replaced as a whole.
 
-Tensors are the network, Adam's moments, the best weights so far and the averaged ones; everything
-else is JSON in the file's header. There is no random state: what a batch draws depends only on the
-seed, the epoch and the batch, so the position says it all.
+The tensors are the network's weights, the optimizer's moments, the best weights so far and the
+averaged weights; everything else is JSON in the file's header. No random state is needed: what a
+batch draws depends only on the seed, the epoch and the batch, so the position is enough.
 """
 
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,76 +17,82 @@ from torch import Tensor, nn
 
 from tclgraph.errors import InputError
 from tclgraph.events.writers import replacing
-
-
-@dataclass(slots=True, kw_only=True)
-class Position:
-    """How far training has come, and what it found on the way."""
-
-    epoch: int = 0
-    """Epochs that are over."""
-    batch: int = 0
-    """Batches of the next epoch that are done."""
-    loss_sum: float = 0.0
-    """Over those batches."""
-    first_loss: float | None = None
-    seconds: float = 0.0
-    """Spent on batches of the epoch."""
-    best_epoch: int | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
-    """One entry per finished epoch."""
-
+from tclgraph.models.saving import tensors_below
 
 Weights = dict[str, Tensor]
 
 
+@dataclass(slots=True, kw_only=True)
+class Position:
+    """How far training has come, and its figures so far."""
+
+    epoch: int = 0
+    """Number of finished epochs."""
+    batch: int = 0
+    """Number of finished batches of the current epoch."""
+    loss_sum: float = 0.0
+    """Sum of the losses of these batches."""
+    first_loss: float | None = None
+    """Loss of the very first batch."""
+    seconds: float = 0.0
+    """Time spent on the batches of the current epoch."""
+    best_epoch: int | None = None
+    """Number of the epoch with the best validation metric."""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    """One record per finished epoch."""
+
+
+class Averages(NamedTuple):
+    """Weights beside those that are being trained."""
+
+    best: Weights | None
+    """Weights of the best epoch so far."""
+    ema: Weights | None
+    """Exponential moving average."""
+
+
 def weights_of(network: nn.Module) -> Weights:
-    """A copy that training does not touch."""
-    return {name: one.detach().cpu().clone() for name, one in network.state_dict().items()}
-
-
-def part_of(tensors: Weights, prefix: str) -> Weights:
-    """The tensors whose names begin so, without that beginning."""
-    return {
-        name.removeprefix(prefix): one for name, one in tensors.items() if name.startswith(prefix)
-    }
+    """Return a copy of the weights on the CPU, which training does not touch."""
+    return {name: weight.detach().cpu().clone() for name, weight in network.state_dict().items()}
 
 
 def save_checkpoint(
     path: Path,
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    best: Weights | None,
-    average: Weights | None,
+    averages: Averages,
     position: Position,
 ) -> None:
-    tensors = {f"network.{name}": one for name, one in weights_of(network).items()}
-    tensors |= {f"best.{name}": one for name, one in (best or {}).items()}
-    tensors |= {f"average.{name}": one for name, one in (average or {}).items()}
+    """Write a checkpoint, completely or not at all."""
+    tensors = {f"network.{name}": weight for name, weight in weights_of(network).items()}
+    tensors |= {f"best.{name}": weight for name, weight in (averages.best or {}).items()}
+    tensors |= {f"ema.{name}": weight for name, weight in (averages.ema or {}).items()}
     for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": one.cpu() for name, one in state.items()}
+        tensors |= {f"optimizer.{number}.{name}": value.cpu() for name, value in state.items()}
     with replacing(path) as temporary:
         temporary.write_bytes(to_bytes(tensors, {"position": json.dumps(asdict(position))}))
 
 
 def load_checkpoint(
     path: Path, network: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[Weights | None, Weights | None, Position]:
-    """Set network and optimizer to what was saved.
-
-    Returns the best weights, the averaged ones and the position.
-    """
+) -> tuple[Averages, Position]:
+    """Restore network and optimizer; return the other weights and the position."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="pt", device="cpu") as file:
             position = Position(**json.loads(file.metadata()["position"]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise InputError(f"cannot read the checkpoint {path} ({error})") from None
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"cannot read the checkpoint {path} ({error}); delete the run's folder and train again"
+        ) from None
 
-    network.load_state_dict(part_of(tensors, "network."))
+    network.load_state_dict(tensors_below(tensors, "network."))
     state: dict[int, dict[str, Tensor]] = {}
-    for name, one in part_of(tensors, "optimizer.").items():
+    for name, value in tensors_below(tensors, "optimizer.").items():
         number, kind = name.split(".", 1)
-        state.setdefault(int(number), {})[kind] = one
+        state.setdefault(int(number), {})[kind] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return part_of(tensors, "best.") or None, part_of(tensors, "average.") or None, position
+    averages = Averages(
+        best=tensors_below(tensors, "best.") or None, ema=tensors_below(tensors, "ema.") or None
+    )
+    return averages, position

@@ -1,8 +1,12 @@
-"""Settings of the training loop, and how settings are checked at the border."""
+"""Settings of the training loop, and the checks of settings that users give.
+
+Settings have names and values, `{"width": 32}`. Settings of a part have dotted names,
+`{"encoder.width": 32}`, and a part is switched off by its own name, `{"encoder": None}`.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter
 from pydantic import ValidationError as PydanticError
@@ -10,44 +14,51 @@ from pydantic import ValidationError as PydanticError
 from tclgraph.errors import InputError, did_you_mean
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """What every learned model can be told; models add their own."""
+    """Settings that every learned model has; models add their own."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     epochs: PositiveInt = 20
-    """Passes over the training stream, at most."""
+    """Maximum number of passes over the training stream."""
     batch_size: PositiveInt = 512
-    """Events in a batch, which is a window of consecutive events."""
+    """Number of events in a batch, which is a window of consecutive events."""
     learning_rate: PositiveFloat = 5e-4
-    """Of Adam."""
-    warm_up: NonNegativeInt = 0
-    """Batches over which the learning rate rises to that, evenly."""
+    """Learning rate of Adam."""
+    warmup_steps: NonNegativeInt = 0
+    """Number of batches over which the learning rate rises linearly to its full value."""
     ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Validate and keep a running mean of the weights, of which each batch leaves this share."""
+    """Decay of the exponential moving average of the weights, which is then what is validated and
+    kept. None: no average."""
     max_gradient_norm: PositiveFloat | None = None
-    """Longer gradients are shortened to this; None leaves them as they are."""
-    choose_by: Literal["MRR", "MR"] = "MRR"
-    """Validation metric that says which epoch is kept."""
+    """Norm to which gradients are clipped. None: no clipping."""
+    selection_metric: Literal["MRR", "MR"] = "MRR"
+    """Validation metric that decides which epoch is kept."""
     patience: PositiveInt | None = None
-    """Epochs without a better validation figure before training stops early; None: never."""
-    valid_events: PositiveInt | None = None
-    """Of more validation events than this only so many are ranked after an epoch, in runs that are
-    spread evenly; None: all are. For models that rank slowly."""
+    """Number of epochs without improvement on validation after which training stops. None: never."""
+    max_valid_events: PositiveInt | None = None
+    """Maximum number of validation events ranked after an epoch, in evenly spread runs; for models
+    that rank slowly. None: all."""
     seed: NonNegativeInt = 0
-    """Of initial weights, the order of batches, negatives and dropout."""
+    """Seed of initial weights, batch order, negatives and dropout."""
     device: str = "cpu"
-    """Where the network lives, as torch names it."""
+    """Torch device of the network."""
     threads: PositiveInt | None = None
-    """Processor threads; None: as torch has it. Equal results need equal numbers of threads."""
+    """Number of CPU threads. None: torch's own choice. Equal results need equal numbers."""
+
+    def unused_settings(self) -> dict[str, str]:
+        """Return the settings without effect in this configuration, each with the reason."""
+        return {}
 
 
 Config = TypeVar("Config", bound=TrainingConfig)
 
 
 def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
-    """A config from settings by name, which may be text; what does not fit is refused.
+    """Build a config from settings that a user gave; values may be text.
+
+    Unknown settings, values that do not fit, and settings without effect are refused.
 
     >>> checked(TrainingConfig, {"epochs": "3"}).epochs
     3
@@ -55,23 +66,89 @@ def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
     Traceback (most recent call last):
     tclgraph.errors.InputError: unknown setting 'epoch'; did you mean "epochs"?
     """
-    known = [field.name for field in fields(config)]
+    known = setting_names(config)
     for name in settings:
         if name not in known:
             raise InputError(f"unknown setting {name!r}; {did_you_mean(name, known)}")
-    plain = {name: None if value in ("none", "None") else value for name, value in settings.items()}
+    for name in settings:
+        part = name.split(".")[0]
+        if part != name and part in settings and _parsed(settings[part]) is None:
+            raise InputError(f"setting {name} has no effect with {part}=none; leave one out")
+    built = _validate(config, _nested(settings), settings)
+    for name, reason in built.unused_settings().items():
+        if name in settings:
+            raise InputError(f"setting {name} has no effect {reason}; leave it out")
+    return built
+
+
+def restored(config: type[Config], settings: Mapping[str, Any]) -> Config:
+    """Build a config from the complete settings of a file, nested as JSON has them."""
+    missing = [field.name for field in fields(config) if field.name not in settings]
+    if missing:
+        raise InputError(
+            f"the saved settings lack {', '.join(missing)}; they were written by another version "
+            "of tclgraph, so train again"
+        )
+    return _validate(config, dict(settings), settings)
+
+
+def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested settings under dotted names.
+
+    >>> flattened({"epochs": 3, "encoder": {"width": 8}})
+    {'epochs': 3, 'encoder.width': 8}
+    """
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= {f"{name}.{inner}": entry for inner, entry in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def setting_names(config: type[Any]) -> list[str]:
+    """Return the names of all settings of a config class, those of its parts with a dot."""
+    hints = get_type_hints(config)
+    names = []
+    for field in fields(config):
+        names.append(field.name)
+        for part in (hints[field.name], *get_args(hints[field.name])):
+            if is_dataclass(part):
+                names += [f"{field.name}.{inner}" for inner in setting_names(part)]  # type: ignore[arg-type]
+    return names
+
+
+def _nested(settings: Mapping[str, Any]) -> dict[str, Any]:
+    nested: dict[str, Any] = {}
+    for name, value in settings.items():
+        part, dot, inner = name.partition(".")
+        if dot:
+            nested.setdefault(part, {})[inner] = _parsed(value)
+        else:
+            nested[name] = _parsed(value)
+    return nested
+
+
+def _parsed(value: Any) -> Any:
+    return None if isinstance(value, str) and value.lower() == "none" else value
+
+
+def _validate(config: type[Config], nested: dict[str, Any], given: Mapping[str, Any]) -> Config:
     try:
-        found: Config = _adapter(config).validate_python(plain)
+        built: Config = _adapter(config).validate_python(nested)
     except PydanticError as error:
         first = error.errors()[0]
-        place = str(first["loc"][0]) if first["loc"] else ""
-        told = first["msg"].removeprefix("Value error, ").replace("Input should be", "give")
-        where = f"setting {place}={settings[place]!r}: " if place in settings else ""
-        raise InputError(where + told) from None
-    return found
+        # The union of a part's config and None adds the name of the class to the location.
+        words = [str(word) for word in first["loc"] if str(word) in str(setting_names(config))]
+        place = ".".join(words)
+        message = first["msg"].removeprefix("Value error, ").replace("Input should be", "give")
+        prefix = f"setting {place}={given[place]!r}: " if place in given else ""
+        raise InputError(prefix + message) from None
+    return built
 
 
-# Kept, as making one takes longer than a small model's whole epoch.
+# Cached, because building an adapter takes longer than an epoch of a small model.
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 

@@ -1,4 +1,4 @@
-"""The running mean of the weights: steadier than what the last few batches made of them."""
+"""Exponential moving average (EMA) of a network's weights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,31 +8,31 @@ from torch import nn
 
 from tclgraph.training.checkpoint import Weights, weights_of
 
-# The mean of the first few is taken of fewer, so that the initial weights are soon forgotten.
-_SOON = 10
+# In the first updates the decay is step / (step + 10), so that initial weights fade quickly.
+_RAMP_STEPS = 10
 
 
 class WeightEMA:
-    """Exponential: each batch leaves the share `kept` of it as it was."""
+    """Average with decay `decay`, updated after every batch."""
 
-    def __init__(self, network: nn.Module, kept: float) -> None:
+    def __init__(self, network: nn.Module, decay: float) -> None:
         self._network = network
-        self._kept = kept
+        self._decay = decay
         self.weights: Weights = weights_of(network)
 
     @torch.no_grad()
-    def follow(self, num_batches: int) -> None:
-        """Take in the network's weights after so many batches."""
-        kept = min(self._kept, num_batches / (num_batches + _SOON))
-        for name, one in self._network.state_dict().items():
-            self.weights[name].lerp_(one.cpu(), 1 - kept)
+    def update(self, step: int) -> None:
+        """Take in the network's weights after optimizer step `step`, counted from 1."""
+        decay = min(self._decay, step / (step + _RAMP_STEPS))
+        for name, weight in self._network.state_dict().items():
+            self.weights[name].lerp_(weight.cpu(), 1 - decay)
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
-        """The network has the averaged weights for a while."""
-        own = weights_of(self._network)
+    def applied(self) -> Iterator[None]:
+        """Give the network the averaged weights for the duration of a `with` block."""
+        original = weights_of(self._network)
         self._network.load_state_dict(self.weights)
         try:
             yield
         finally:
-            self._network.load_state_dict(own)
+            self._network.load_state_dict(original)

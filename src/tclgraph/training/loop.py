@@ -1,23 +1,20 @@
-"""The training loop: a step for every batch, validation after every epoch, the best one kept.
+"""The training loop: one gradient step per batch, validation after every epoch, the best epoch kept.
 
-A run can be stopped and resumed between any two batches without changing a bit of its outcome:
-the order of an epoch's batches depends on the seed and the epoch, and what a batch draws on the
-seed, the epoch and the batch.
+A run can be stopped and resumed between any two batches without changing a bit of its result: the
+order of an epoch's batches depends on the seed and the epoch, and what a batch draws on the seed,
+the epoch and the batch.
 """
 
-from __future__ import annotations
-
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.utils import clip_grad_norm_
 
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
@@ -25,35 +22,27 @@ from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.training.checkpoint import (
+    Averages,
     Position,
+    Weights,
     load_checkpoint,
     save_checkpoint,
     weights_of,
 )
 from tclgraph.training.config import TrainingConfig
 from tclgraph.training.ema import WeightEMA
+from tclgraph.training.interruption import Interruption, interruptible
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate
 from tclgraph.training.run_folder import RunFolder, fingerprint
+from tclgraph.training.trainable import Trainable
 
-if TYPE_CHECKING:
-    from tclgraph.training.learned import LearnedModel
-
-# A loss so many times that of the first batch, which knew nothing, will not come back.
+# A loss this many times that of the first batch does not recover.
 _DIVERGED = 20.0
 _SECONDS_BETWEEN_CHECKPOINTS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """What a batch found, before any weight is moved."""
-
-    loss: float
-    gradient_norm: float
-    apply: Callable[[], Any]
-
-
 def train(
-    model: LearnedModel,
+    model: Trainable,
     split: Split,
     *,
     run: RunFolder | None = None,
@@ -64,197 +53,214 @@ def train(
     config = model.config
     if not len(split.valid):
         raise InputError(
-            "no validation events to choose an epoch by; give valid a share of the split"
+            "there are no validation events to select an epoch by; give valid a share of the split"
         )
     if run:
-        told = {"model": model.name, "settings": asdict(config), "data": fingerprint(split)}
-        run.open(told, resume=resume)
-    with _threads(config.threads), _interruptible() as interruption:
-        num_batches = model.prepare(split)
-        optimizer = model.make_optimizer()
-        for group in optimizer.param_groups:
-            group["full_rate"] = group["lr"]
-        best, position = None, Position()
-        average = WeightEMA(model.network, config.ema_decay) if config.ema_decay else None
+        record = {"model": model.name, "settings": asdict(config), "data": fingerprint(split)}
+        run.open(record, resume=resume)
+    with _num_threads(config.threads), interruptible() as interruption:
+        training = _Training(model, split, run, progress)
         if run and resume and run.checkpoint.exists():
-            best, averaged, position = load_checkpoint(run.checkpoint, model.network, optimizer)
-            if average and averaged:
-                average.weights = averaged
-        heuristic = _best_heuristic(split, config) if run or progress else None
-        last_saved = time.monotonic()
+            training.restore(run)
+        while not training.is_finished:
+            training.run_epoch(interruption)
+            training.validate()
+    if training.best is not None:
+        model.network.load_state_dict(training.best)
+    _replay_train(model, split)
 
-        def save() -> None:
-            nonlocal last_saved
-            if run:
-                averaged = average.weights if average else None
-                save_checkpoint(run.checkpoint, model.network, optimizer, best, averaged, position)
-            last_saved = time.monotonic()
 
-        while position.epoch < config.epochs and not _is_out_of_patience(model, position):
-            order = np.arange(num_batches)
-            if not model.in_order:
-                np.random.default_rng([config.seed, position.epoch]).shuffle(order)
-            while position.batch < num_batches:
-                started = time.perf_counter()
-                random = np.random.default_rng([config.seed, position.epoch, position.batch])
-                step = model.learn(int(order[position.batch]), random, optimizer)
-                _check(step, position, model, run)
-                number = position.epoch * num_batches + position.batch + 1
-                for group in optimizer.param_groups:
-                    group["lr"] = group["full_rate"] * min(1.0, number / (config.warm_up + 1))
-                step.apply()
-                if average:
-                    average.follow(number)
+class _Training:
+    """A training run, between two batches."""
 
-                if position.first_loss is None:
-                    position.first_loss = step.loss
-                position.loss_sum += step.loss
-                position.batch += 1
-                position.seconds += time.perf_counter() - started
-                if progress:
-                    progress(_progress_update(model, position, num_batches, split, heuristic))
-                if interruption.is_wanted:
-                    save()
-                    raise KeyboardInterrupt
-                if time.monotonic() - last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
-                    save()
+    def __init__(
+        self,
+        model: Trainable,
+        split: Split,
+        run: RunFolder | None,
+        progress: ProgressCallback | None,
+    ) -> None:
+        self.model, self.split, self.run, self.progress = model, split, run, progress
+        self.num_batches = model.prepare(split)
+        self.optimizer = model.make_optimizer()
+        for group in self.optimizer.param_groups:
+            group["full_rate"] = group["lr"]
+        decay = model.config.ema_decay
+        self.ema = WeightEMA(model.network, decay) if decay else None
+        self.best: Weights | None = None
+        self.position = Position()
+        self.heuristic = _best_heuristic(split, model.config) if run or progress else None
+        self.last_saved = time.monotonic()
 
+    def restore(self, run: RunFolder) -> None:
+        """Continue from the checkpoint of a run."""
+        averages, self.position = load_checkpoint(
+            run.checkpoint, self.model.network, self.optimizer
+        )
+        self.best = averages.best
+        if self.ema and averages.ema:
+            self.ema.weights = averages.ema
+
+    @property
+    def is_finished(self) -> bool:
+        config, position = self.model.config, self.position
+        if position.epoch >= config.epochs:
+            return True
+        epochs_without_gain = position.epoch - (position.best_epoch or 0)
+        return config.patience is not None and epochs_without_gain >= config.patience
+
+    def run_epoch(self, interruption: Interruption) -> None:
+        """Train on the batches of the current epoch that are left."""
+        position = self.position
+        order = np.arange(self.num_batches)
+        if not self.model.in_order:
+            np.random.default_rng([self.model.config.seed, position.epoch]).shuffle(order)
+        while position.batch < self.num_batches:
             started = time.perf_counter()
-            with average.in_place() if average else nullcontext():
-                report = evaluate(
-                    model, split, part="valid", with_heuristics=False, at_most=config.valid_events
-                )
-                position.history.append(
-                    {
-                        "epoch": position.epoch + 1,
-                        "loss": position.loss_sum / num_batches,
-                        "events_per_second": round(split.train_end / position.seconds, 1),
-                        "seconds": round(position.seconds + time.perf_counter() - started, 1),
-                        "valid": report.groups["all"].metrics,
-                    }
-                )
-                position.epoch += 1
-                position.batch, position.loss_sum, position.seconds = 0, 0.0, 0.0
-                if best_epoch(position.history, config.choose_by) == position.epoch:
-                    position.best_epoch = position.epoch
-                    best = weights_of(model.network)
-                    if run:
-                        _rest_after_train(model, split)
-                        model.save(run.path)
-            if run:
-                run.write_metrics([{"heuristic": heuristic}, *position.history])
-            save()
-            if progress:
-                progress(_progress_update(model, position, num_batches, split, heuristic))
+            loss = self.step(int(order[position.batch]))
+            if position.first_loss is None:
+                position.first_loss = loss
+            position.loss_sum += loss
+            position.batch += 1
+            position.seconds += time.perf_counter() - started
+            self._report()
+            if interruption.is_requested:
+                self.save()
+                raise KeyboardInterrupt
+            if time.monotonic() - self.last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
+                self.save()
 
-    if best is not None:
-        model.network.load_state_dict(best)
-    _rest_after_train(model, split)
+    def step(self, batch: int) -> float:
+        """Make one gradient step, and return the loss before it."""
+        model, config, position = self.model, self.model.config, self.position
+        random = np.random.default_rng([config.seed, position.epoch, position.batch])
+        loss = model.loss(batch, random)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        max_norm = config.max_gradient_norm or math.inf
+        gradient_norm = clip_grad_norm_(model.network.parameters(), max_norm)
+        self._refuse_divergence(loss.item(), gradient_norm.item())
+        step = position.epoch * self.num_batches + position.batch + 1
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["full_rate"] * min(1.0, step / (config.warmup_steps + 1))
+        self.optimizer.step()
+        if self.ema:
+            self.ema.update(step)
+        return loss.item()
+
+    def validate(self) -> None:
+        """Finish the epoch: rank the validation events, keep the weights if they are the best."""
+        model, position = self.model, self.position
+        started = time.perf_counter()
+        with self.ema.applied() if self.ema else nullcontext():
+            report = evaluate(
+                model,
+                self.split,
+                part="valid",
+                with_heuristics=False,
+                at_most=model.config.max_valid_events,
+            )
+            position.history.append(
+                {
+                    "epoch": position.epoch + 1,
+                    "loss": position.loss_sum / self.num_batches,
+                    "events_per_second": round(self.split.train_end / position.seconds, 1),
+                    "seconds": round(position.seconds + time.perf_counter() - started, 1),
+                    "valid": report.groups["all"].metrics,
+                }
+            )
+            position.epoch += 1
+            position.batch, position.loss_sum, position.seconds = 0, 0.0, 0.0
+            if best_epoch(position.history, model.config.selection_metric) == position.epoch:
+                position.best_epoch = position.epoch
+                self.best = weights_of(model.network)
+                if self.run:
+                    _replay_train(model, self.split)
+                    model.save(self.run.path)
+        if self.run:
+            self.run.write_metrics([{"heuristic": self.heuristic}, *position.history])
+        self.save()
+        self._report()
+
+    def save(self) -> None:
+        """Write the checkpoint of a run."""
+        if self.run:
+            averages = Averages(best=self.best, ema=self.ema.weights if self.ema else None)
+            network = self.model.network
+            save_checkpoint(self.run.checkpoint, network, self.optimizer, averages, self.position)
+        self.last_saved = time.monotonic()
+
+    def _refuse_divergence(self, loss: float, gradient_norm: float) -> None:
+        """Stop before a step that would spoil the weights."""
+        position, run = self.position, self.run
+        limit = _DIVERGED * max(1.0, abs(position.first_loss or 0.0))
+        if math.isfinite(loss) and math.isfinite(gradient_norm) and loss <= limit:
+            return
+        checkpoint = f"; the last good checkpoint is in {run.path}" if run else ""
+        raise InputError(
+            f"training diverged: the loss is {loss:.4g} and the gradient norm {gradient_norm:.4g} "
+            f"in batch {position.batch + 1} of epoch {position.epoch + 1}; lower learning_rate "
+            f"(now {self.model.config.learning_rate:g}) or set max_gradient_norm{checkpoint}"
+        )
+
+    def _report(self) -> None:
+        if self.progress is None:
+            return
+        config, position, heuristic = self.model.config, self.position, self.heuristic
+        last = position.history[-1] if position.history else None
+        loss = events_per_second = None
+        if position.batch > 0:
+            loss = position.loss_sum / position.batch
+            num_events = min(position.batch * config.batch_size, self.split.train_end)
+            events_per_second = num_events / position.seconds
+        elif last:
+            loss, events_per_second = last["loss"], last["events_per_second"]
+        metric = config.selection_metric
+        self.progress(
+            ProgressUpdate(
+                epoch=position.epoch,
+                epochs=config.epochs,
+                batch=position.batch,
+                num_batches=self.num_batches,
+                loss=loss,
+                events_per_second=events_per_second,
+                metric=metric,
+                valid=last["valid"] if last else None,
+                best_epoch=position.best_epoch,
+                heuristic=(heuristic["model"], heuristic["valid"][metric]) if heuristic else None,
+            )
+        )
 
 
-def _rest_after_train(model: LearnedModel, split: Split) -> None:
+def best_epoch(history: list[dict[str, Any]], metric: str) -> int:
+    """Return the number of the epoch with the best validation metric, the first of equals."""
+    values = [record["valid"][metric] for record in history]
+    best = min(values) if metric in LOWER_IS_BETTER else max(values)
+    return values.index(best) + 1
+
+
+def _replay_train(model: Trainable, split: Split) -> None:
     model.forget()
     model.observe(split.train)
 
 
-def best_epoch(history: list[dict[str, Any]], metric: str) -> int:
-    """Number of the first of the best epochs."""
-    figures = [entry["valid"][metric] for entry in history]
-    best = min(figures) if metric in LOWER_IS_BETTER else max(figures)
-    return figures.index(best) + 1
-
-
-def _is_out_of_patience(model: LearnedModel, position: Position) -> bool:
-    patience = model.config.patience
-    return patience is not None and position.epoch - (position.best_epoch or 0) >= patience
-
-
 def _best_heuristic(split: Split, config: TrainingConfig) -> dict[str, Any]:
-    """The validation figure to beat."""
-    metric = config.choose_by
+    """Return the validation metrics that the model has to beat."""
+    metric = config.selection_metric
     reports = [
-        evaluate(heuristic().fit(split), split, part="valid", at_most=config.valid_events)
+        evaluate(heuristic().fit(split), split, part="valid", at_most=config.max_valid_events)
         for heuristic in heuristics_for(split.events.kind)
     ]
-    key = min if metric in LOWER_IS_BETTER else max
-    best = key(reports, key=lambda report: report[metric])
+    choose = min if metric in LOWER_IS_BETTER else max
+    best = choose(reports, key=lambda report: report[metric])
     return {"model": best.model, "valid": best.groups["all"].metrics}
 
 
-def _check(step: Step, position: Position, model: LearnedModel, run: RunFolder | None) -> None:
-    """Stop before a step that would spoil the weights."""
-    limit = _DIVERGED * max(1.0, abs(position.first_loss or 0.0))
-    if math.isfinite(step.loss) and math.isfinite(step.gradient_norm) and step.loss <= limit:
-        return
-    kept = f"; the last good checkpoint is in {run.path}" if run else ""
-    raise InputError(
-        f"training diverged: the loss is {step.loss:.4g} and the gradient's length "
-        f"{step.gradient_norm:.4g} in batch {position.batch + 1} of epoch {position.epoch + 1}; "
-        f"lower learning_rate (now {model.config.learning_rate:g}) or set max_gradient_norm{kept}"
-    )
-
-
-def _progress_update(
-    model: LearnedModel,
-    position: Position,
-    num_batches: int,
-    split: Split,
-    heuristic: dict[str, Any] | None,
-) -> ProgressUpdate:
-    metric = model.config.choose_by
-    last = position.history[-1] if position.history else None
-    in_epoch = position.batch > 0
-    batch_size = model.config.batch_size
-    return ProgressUpdate(
-        epoch=position.epoch,
-        epochs=model.config.epochs,
-        batch=position.batch,
-        num_batches=num_batches,
-        loss=position.loss_sum / position.batch if in_epoch else last["loss"] if last else None,
-        events_per_second=(
-            min(position.batch * batch_size, split.train_end) / position.seconds
-            if in_epoch
-            else last["events_per_second"]
-            if last
-            else None
-        ),
-        metric=metric,
-        valid=last["valid"] if last else None,
-        best_epoch=position.best_epoch,
-        heuristic=(heuristic["model"], heuristic["valid"][metric]) if heuristic else None,
-    )
-
-
 @contextmanager
-def _threads(wanted: int | None) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(wanted or before)
+def _num_threads(wanted: int | None) -> Iterator[None]:
+    original = torch.get_num_threads()
+    torch.set_num_threads(wanted or original)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
-
-
-@dataclass
-class _Interruption:
-    is_wanted: bool = False
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Interruption]:
-    """Ctrl-C asks to stop after the batch; a second one stops at once."""
-    interruption = _Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        yield interruption  # signals reach the main thread only
-        return
-
-    def ask(*_: Any) -> None:
-        if interruption.is_wanted:
-            raise KeyboardInterrupt
-        interruption.is_wanted = True
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield interruption
-    finally:
-        signal.signal(signal.SIGINT, before)
+        torch.set_num_threads(original)

@@ -1,4 +1,4 @@
-"""What is shown while a model trains."""
+"""Progress of training, as a callback receives it and as people see it."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -9,31 +9,37 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressUpdate:
-    """Where training stands, after a batch or after an epoch's validation (batch is then 0)."""
+    """State of training after a batch, or after the validation of an epoch (`batch` is then 0)."""
 
     epoch: int
-    """Epochs that are over."""
+    """Number of finished epochs."""
     epochs: int
+    """Maximum number of epochs."""
     batch: int
+    """Number of finished batches of the current epoch."""
     num_batches: int
+    """Number of batches in an epoch."""
     loss: float | None
-    """Mean over the epoch so far."""
+    """Mean loss of the current epoch so far."""
     events_per_second: float | None
+    """Training speed in the current epoch."""
     metric: str
-    """Which of the validation metrics says what epoch is best."""
+    """Validation metric that selects the best epoch."""
     valid: Mapping[str, float] | None
-    """Metrics after the last finished epoch."""
+    """Validation metrics after the last finished epoch."""
     best_epoch: int | None
+    """Number of the best epoch so far."""
     heuristic: tuple[str, float] | None
-    """Name and validation figure of the best heuristic."""
+    """Name and validation metric of the best heuristic."""
 
     @property
     def is_epoch_end(self) -> bool:
+        """Whether an epoch has just been validated."""
         return self.batch == 0
 
     @property
     def share(self) -> float:
-        """How much of all epochs is over."""
+        """Share of all batches of all epochs that is finished."""
         return (self.epoch + self.batch / self.num_batches) / self.epochs
 
     def __str__(self) -> str:
@@ -45,7 +51,7 @@ class ProgressUpdate:
         if self.valid is not None:
             words.append(f"valid {self.metric} {self.valid[self.metric]:.4g}")
         if self.heuristic is not None:
-            words.append(f"(heuristic {self.heuristic[0]} {self.heuristic[1]:.4g})")
+            words.append(f"(best heuristic: {self.heuristic[0]} {self.heuristic[1]:.4g})")
         return "  ".join(words)
 
 
@@ -54,7 +60,10 @@ ProgressCallback: TypeAlias = Callable[[ProgressUpdate], None]
 
 @contextmanager
 def progress_bar(*, always: bool) -> Iterator[ProgressCallback | None]:
-    """A bar with time left where someone watches; else a line per epoch if `always`, on stderr."""
+    """Yield a callback that shows a bar with the time left, on a terminal's stderr.
+
+    Elsewhere it prints one line per epoch if `always`, and there is no callback otherwise.
+    """
     if not sys.stderr.isatty():
         yield _print_epochs if always else None
         return
@@ -66,12 +75,7 @@ def progress_bar(*, always: bool) -> Iterator[ProgressCallback | None]:
         task = bar.add_task("preparing (the first run on a machine compiles)", total=None)
 
         def show(update: ProgressUpdate) -> None:
-            bar.update(
-                task,
-                description=str(update),
-                completed=update.share,
-                total=1.0,
-            )
+            bar.update(task, description=str(update), completed=update.share, total=1.0)
 
         yield show
 

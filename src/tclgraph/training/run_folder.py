@@ -1,15 +1,15 @@
 """The folder that a training run leaves.
 
-| file               | what                                                               |
-|--------------------|--------------------------------------------------------------------|
-| config.json        | model, settings, and what it is trained on                         |
-| environment.json   | machine and versions                                               |
-| metrics.jsonl      | one line per epoch: loss, rate, validation metrics; first the heuristic |
-| last.safetensors   | where training stands, to resume from                              |
-| model.safetensors  | the best epoch so far, to load and use                             |
+| file               | content                                                              |
+|--------------------|----------------------------------------------------------------------|
+| config.json        | model, settings, and a fingerprint of the training data              |
+| environment.json   | machine and versions                                                 |
+| metrics.jsonl      | the best heuristic, then one line per epoch: loss, speed, validation |
+| last.safetensors   | checkpoint to resume from                                            |
+| model.safetensors  | the best epoch so far, to load and use                               |
 
-Every file is written under another name and then renamed, so that a crash leaves the old or the
-new one, never half of one.
+Every file is written under another name and then renamed, so that a crash leaves the old file or
+the new one, never a part of one.
 """
 
 import hashlib
@@ -24,34 +24,34 @@ from tclgraph.events.writers import replacing
 
 
 class RunFolder:
-    """Where a run lives."""
+    """The files of one training run."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.checkpoint = self.path / "last.safetensors"
 
     def open(self, config: dict[str, Any], *, resume: bool) -> None:
-        """Begin a run, or check that this is the one to resume."""
+        """Begin a run, or check that the folder holds the run to resume."""
         if not resume:
-            self.refuse_another()
+            self.refuse_existing()
         config = json.loads(json.dumps(config))  # as it reads back: JSON has no tuples
-        for left_over in self.path.glob(".*.part"):  # by a process that was killed
-            left_over.unlink()
-        known = self.read_config()
-        if known is None:
+        for partial_file in self.path.glob(".*.part"):  # left by a process that was killed
+            partial_file.unlink()
+        stored = self.read_config()
+        if stored is None:
             self.write("environment.json", json.dumps(environment(), indent=2))
             self.write("config.json", json.dumps(config, indent=2))
             return
         for part, wanted in config.items():
-            had = known.get(part)
-            if had != wanted:
+            if stored.get(part) != wanted:
                 raise InputError(
-                    f"{self.path} was begun with other {part} ({_difference(had, wanted)}); "
-                    "go on with the same, or begin in another folder"
+                    f"{self.path} was begun with other {part} "
+                    f"({_difference(stored.get(part), wanted)}); "
+                    "continue with the same, or begin in another folder"
                 )
 
-    def refuse_another(self) -> None:
-        """One run to a folder."""
+    def refuse_existing(self) -> None:
+        """Refuse a folder that holds a run already."""
         if self.read_config() is not None:
             raise InputError(
                 f"{self.path} holds a run already; continue it with --resume (in Python: "
@@ -59,29 +59,34 @@ class RunFolder:
             )
 
     def read_config(self) -> dict[str, Any] | None:
+        """Return the content of config.json, or None if the folder holds no run."""
         try:
-            found: dict[str, Any] = json.loads((self.path / "config.json").read_text())
+            config: dict[str, Any] = json.loads((self.path / "config.json").read_text())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise InputError(f"cannot read {self.path / 'config.json'} ({error})") from None
-        return found
+            raise InputError(
+                f"cannot read {self.path / 'config.json'} ({error}); begin in another folder"
+            ) from None
+        return config
 
-    def write_metrics(self, entries: list[dict[str, Any]]) -> None:
-        self.write("metrics.jsonl", "\n".join(json.dumps(entry) for entry in entries))
+    def write_metrics(self, records: list[dict[str, Any]]) -> None:
+        """Write metrics.jsonl, one record per line."""
+        self.write("metrics.jsonl", "\n".join(json.dumps(record) for record in records))
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Entries of the finished epochs."""
+        """Return the records of the finished epochs."""
         lines = (self.path / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines[1:]]
 
     def write(self, name: str, text: str) -> None:
+        """Write a text file, completely or not at all."""
         with replacing(self.path / name) as temporary:
             temporary.write_text(text + "\n")
 
 
 def fingerprint(split: Split) -> dict[str, Any]:
-    """What a run is trained on, told apart from anything else."""
+    """Return what identifies the training data: its shape, its split and a digest."""
     events = split.events
     content = hashlib.sha256()
     for column in (events.source, events.target, events.time):
@@ -96,9 +101,11 @@ def fingerprint(split: Split) -> dict[str, Any]:
     }
 
 
-def _difference(had: Any, wanted: Any) -> str:
-    if isinstance(had, dict) and isinstance(wanted, dict):
+def _difference(stored: Any, wanted: Any) -> str:
+    if isinstance(stored, dict) and isinstance(wanted, dict):
         for name in wanted:
-            if had.get(name) != wanted[name]:
-                return f"{name}: then {had.get(name)!r}, now {wanted[name]!r}"
-    return f"then {had!r}, now {wanted!r}"
+            if stored.get(name) != wanted[name]:
+                if isinstance(wanted[name], dict):
+                    return f"{name}: {_difference(stored.get(name), wanted[name])}"
+                return f"{name}: then {stored.get(name)!r}, now {wanted[name]!r}"
+    return f"then {stored!r}, now {wanted!r}"

@@ -1,1 +1,1 @@
-"""TCL, the paper's model: settings, network, and the model that trains, scores and follows."""
+"""TCL, the paper's model and nothing else."""

@@ -1,7 +1,10 @@
-"""TCL as a model: it trains on windows of events, ranks all targets, and follows the stream."""
+"""TCL as a model: it trains on windows of events, ranks all targets, and follows the stream.
+
+Shapes: B events or queries, C columns (source, true target, negatives), K candidates, T targets,
+D width.
+"""
 
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,27 +12,24 @@ from torch import Tensor
 from torch.nn import functional
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
-from tclgraph.dependency_graph.time_units import TimeUnits
-from tclgraph.errors import InputError, did_you_mean
+from tclgraph.dependency_graph.interval_scaling import IntervalScale
+from tclgraph.encoding.node_states import NodeStates, elapsed_seconds
+from tclgraph.encoding.training_windows import CandidateRoots, SampledRoots, TrainingWindows
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
-from tclgraph.models.tcl import ranking
-from tclgraph.models.tcl.config import PRESETS, TCLConfig
+from tclgraph.models.learned import LearnedModel
+from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.network import TCLNetwork
-from tclgraph.models.tcl.state import NodeStates
-from tclgraph.models.tcl.terms import Choice
-from tclgraph.models.tcl.windows import FullWindow, TrainingWindows, Window
 from tclgraph.objectives.contrastive import contrastive_loss
-from tclgraph.objectives.point_process import point_process_loss
-from tclgraph.training.learned import LearnedModel
+from tclgraph.sampling.negatives import pooled_negatives, uniform_negatives
 
 
 class TCL(LearnedModel):
-    """Transformer-based dynamic graph modelling via contrastive learning.
+    """Transformer-based dynamic graph modelling via contrastive learning (arXiv 2105.07944).
 
     >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
     >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
-    >>> model = TCL(preset="paper", epochs=1, width=16, levels=3).fit(split)
+    >>> model = TCL(epochs=1, width=16, levels=3).fit(split)
     >>> len(model.recommend(0, top=5)), model.embed([0, 1]).shape
     (5, (2, 16))
     """
@@ -45,112 +45,131 @@ class TCL(LearnedModel):
     config: TCLConfig
     network: TCLNetwork
 
-    def __init__(self, preset: str = "default", **settings: Any) -> None:
-        if preset not in PRESETS:
-            raise InputError(f"unknown preset {preset!r}; {did_you_mean(preset, PRESETS)}")
-        super().__init__(**{**PRESETS[preset], **settings})
-
-    # Learning
+    # Training
 
     def prepare(self, split: Split) -> int:
-        self._windows = TrainingWindows(split.train, self.config)
-        self.start(split.events, **asdict(TimeUnits.of(self._windows.graph)))
-        if self.network.terms:
-            self.network.terms.measure(self._windows.sample_of_facts())
-        return len(self._windows)
+        self.windows = TrainingWindows(split.train, self.config.batch_size)
+        self.start(split.events, **asdict(IntervalScale.measure(self.windows.graph)))
+        return len(self.windows)
 
     def build_network(self) -> TCLNetwork:
-        return TCLNetwork(self.config, self.graph.space.num_nodes, TimeUnits(**self.measured))
-
-    def parameter_groups(self) -> list[dict[str, Any]]:
-        groups = super().parameter_groups()
-        if self.network.terms:
-            terms = list(self.network.terms.parameters())
-            in_terms = {id(one) for one in terms}
-            encoder = [one for one in groups[0]["params"] if id(one) not in in_terms]
-            rate = self.config.learning_rate * self.config.term_rate
-            groups = [{"params": encoder}, {"params": terms, "lr": rate}]
-        return groups
+        return TCLNetwork(self.config, self.graph.space.num_nodes, IntervalScale(**self.measured))
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
-        if self.config.contrast == "full":
-            return self.full_loss_of(self._windows.draw_full(batch, random), random)
-        return self.loss_of(self._windows.draw(batch, random), random)
+        event = self.windows.events(batch)
+        absent_node = self.network.encoder.absent_node
+        if self.config.negatives == "all":
+            candidates = self.windows.candidates
+            roots = self.windows.candidate_roots(event, candidates, absent_node)
+            true_column = np.searchsorted(candidates, self.windows.targets(event))
+            return self.all_targets_loss(roots, true_column, random)
+        negatives = self.draw_negatives(event, random)
+        sampled = self.windows.sampled_roots(event, negatives, absent_node)
+        return self.sampled_loss(sampled, random)
 
-    def full_loss_of(self, window: FullWindow, random: np.random.Generator | None = None) -> Tensor:
-        """Mean of -log p of what happened; without a generator nothing is dropped out."""
+    def draw_negatives(self, event: IntArray, random: np.random.Generator) -> IntArray:
+        """Draw target ids that differ from each event's true target, [B, negatives]."""
+        count, pool = self.config.negatives, self.config.negative_pool
+        assert isinstance(count, int)
+        true, candidates = self.windows.targets(event), self.windows.candidates
+        if pool is None:
+            return uniform_negatives(true, candidates, count, random)
+        return pooled_negatives(true, candidates, count, pool, random)
+
+    def sampled_loss(
+        self, roots: SampledRoots, random: np.random.Generator | None = None
+    ) -> Tensor:
+        """Return the loss of events with given negatives; no dropout without a generator."""
         network = self.network
-        assert network.terms is not None
-
-        def on_device(array: IntArray) -> Tensor:
-            return torch.from_numpy(array).to(network.device)
-
-        match_BK = network.node.weight.new_zeros(window.state.shape)
-        if self.config.embeddings:
-            vectors = network(window.packed, random)
-            asking_BD = vectors.index_select(0, on_device(window.source_position))
-            states_ID = vectors.index_select(0, on_device(window.state_position))
-            match = network.ranking_key(asking_BD, learning=True) @ states_ID.T
-            match_BK = match.gather(1, on_device(window.state))
-        weight = None if window.weight is None else network.numbers(window.weight)
-        found_BK: Tensor = network.terms(window.facts, match_BK, Choice(window.column_of, weight))
-        return -found_BK.gather(1, on_device(window.true_column)[:, None]).mean()
-
-    def loss_of(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
-        """Of given events and negatives; without a generator nothing is dropped out."""
-        network = self.network
-        position = torch.from_numpy(window.position).to(network.device)
-        vector_BCD = functional.embedding(position, network(window.packed, random))
+        vectors = network.encoder.encode(self.windows.graph, roots.pairs, random)
+        position = torch.from_numpy(roots.position).to(vectors.device)
+        vector_BCD = functional.embedding(position, vectors)
         match_BC = network.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
         if self.config.objective == "contrastive":
             similarity_BC = functional.softplus(match_BC)
             return contrastive_loss(similarity_BC[:, 0], similarity_BC[:, 1:])
-        intensity = network.intensity
-        elapsed_BC = network.numbers(window.elapsed / network.units.mean)
-        since_source_BC, since_target_BC = elapsed_BC[:, :1], elapsed_BC[:, 1:]
-        line_BC = intensity.line(match_BC, since_source_BC, since_target_BC)
-        span_BC = torch.minimum(since_source_BC, since_target_BC)
-        return point_process_loss(
-            line_BC[:, 0],
-            line_BC - intensity.slope * span_BC,
-            intensity.slope,
-            span_BC,
-            self.config.survival_weight,
-        )
+        now = self.windows.graph.time[roots.event][:, None]
+        elapsed = elapsed_seconds(self.windows.graph, roots.instance, now)
+        return network.intensity_loss(match_BC, elapsed[:, :1], elapsed[:, 1:])
 
-    # Following and ranking
+    def all_targets_loss(
+        self,
+        roots: CandidateRoots,
+        true_column: IntArray,
+        random: np.random.Generator | None = None,
+    ) -> Tensor:
+        """Return the contrastive loss with all other candidates as negatives."""
+        vectors = self.network.encoder.encode(self.windows.graph, roots.pairs, random)
 
-    def begin(self) -> None:
-        self._states = NodeStates(self.network, self.graph)
+        def index(array: IntArray) -> Tensor:
+            return torch.from_numpy(array).to(vectors.device)
 
+        source_BD = vectors.index_select(0, index(roots.source_position))
+        version_ND = vectors.index_select(0, index(roots.version_position))
+        match_BK = self.network.match_all(source_BD, version_ND).gather(1, index(roots.version))
+        return functional.cross_entropy(functional.softplus(match_BK), index(true_column))
+
+    # State and ranking
+
+    def reset_state(self) -> None:
+        self._states = NodeStates(self.network.encoder, self.graph)
+
+    @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
-        return ranking.score_present(self.network, self._states, source, time)
+        states, targets = self._states, self.graph.space.target_nodes
+        source_BD = states.vectors(source)
+        product_BT = self.network.discriminator.ranking_key(source_BD) @ states.vectors(targets).T
+        source_instance = states.current_instance(source)
+        target_instance = states.current_instance(targets)[None]
+        return self._scores(product_BT, source_BD, source_instance, target_instance, time)
 
+    @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_nodes(events)
-        return ranking.score_each(self.network, self._states, events)
+        self.check_events(events)
+        block = self._states.advance(events)
+        key_BD = self.network.discriminator.ranking_key(block.source_BD)
+        product_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
+        return self._scores(
+            product_BT, block.source_BD, block.source_instance, block.target_instance, events.time
+        )
+
+    def _scores(
+        self,
+        product_BT: Tensor,
+        source_BD: Tensor,
+        source_instance: IntArray,
+        target_instance: IntArray,
+        time: FloatArray,
+    ) -> ScoreArray:
+        """Return scores that order targets as the objective does.
+
+        `product_BT` lacks what Sim adds for the source alone and its SoftPlus, neither of which
+        changes the order of targets.
+        """
+        if self.config.objective == "contrastive":
+            return product_BT.cpu().numpy()
+        match_BT = product_BT + (source_BD @ self.network.discriminator.additive)[:, None]
+        now = time[:, None]
+        since_source = elapsed_seconds(self.graph, source_instance[:, None], now)
+        since_target = elapsed_seconds(self.graph, target_instance, now)
+        return self.network.intensity_scores(match_BT, since_source, since_target).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return self._states.to_tensors()
 
-    def take_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        self._states.take_tensors(tensors)
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        self._states.load_tensors(tensors)
 
-    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # noqa: ARG002  # the same ever
-        """Predictive ones: scores are made of these, so they are what a search index needs."""
-        if not self.config.embeddings:
-            raise InputError("this model was fitted with embeddings=False and has no vectors")
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # noqa: ARG002
+        """Return the predictive vectors, which do not depend on time and suit a search index."""
         return self._states.vectors(node).cpu().numpy()
 
-    def shown_scores(self, node: int, scores: ScoreArray) -> ScoreArray:
-        if self.config.contrast == "full":
-            likely: ScoreArray = np.exp(scores)
-            return likely
-        if self.config.objective == "contrastive":
-            # What ranking leaves out, so that the figures are the paper's Sim.
-            asking_D = self._states.vectors(np.array([node]))[0]
-            additive = asking_D @ self.network.discriminator.additive
-            similarity: ScoreArray = np.logaddexp(0.0, scores + additive.item())
-            return similarity
-        return scores
+    def display_scores(self, source: int, scores: ScoreArray) -> ScoreArray:
+        """Return the paper's Sim, which adds to scores what does not change their order."""
+        if self.config.objective != "contrastive":
+            return scores
+        source_D = self._states.vectors(np.array([source]))[0]
+        additive = source_D @ self.network.discriminator.additive
+        similarity: ScoreArray = np.logaddexp(0.0, scores + additive.item())
+        return similarity

@@ -1,0 +1,1 @@
+"""Answers in the keys of the log: recommendations, similar nodes, vectors, for every model."""

@@ -1,0 +1,1 @@
+"""Encoded events and node states, shared by TCL, TDIG-MPNN and the ranker's encoder."""

@@ -1,0 +1,107 @@
+"""The training stream cut into windows of consecutive events.
+
+Events that are close in time share most of their past, so a window encodes much of it once.
+
+Shapes: B events, C = 2 + negatives columns, K candidates.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tclgraph.arrays import IntArray
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.encoding.node_states import column_versions
+from tclgraph.encoding.roots import root_pairs
+from tclgraph.events.node_space import NodeSpace
+from tclgraph.events.stream import EventStream
+from tclgraph.sampling.last_instances import LastInstances
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRoots:
+    """Roots of a window in which every event has a few negatives."""
+
+    event: IntArray
+    """Number of each event in the training stream, [B]."""
+    instance: IntArray
+    """Latest instance of the source, the true target and the negatives before the event, [B, C]."""
+    pairs: IntArray
+    """Pairs of roots to encode."""
+    position: IntArray
+    """Row of each instance's vector among the encoded roots, [B, C]."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRoots:
+    """Roots of a window in which every event is compared with the same candidates."""
+
+    pairs: IntArray
+    """Pairs of roots to encode."""
+    source_position: IntArray
+    """Row of each source's vector among the encoded roots, [B]."""
+    version_position: IntArray
+    """Rows of all candidate versions: the K candidates before the window, then both parties after
+    each of its events."""
+    version: IntArray
+    """The version each candidate has before each event, [B, K]."""
+
+
+class TrainingWindows:
+    """Windows over the training stream, and the roots each one needs."""
+
+    def __init__(self, train: EventStream, batch_size: int) -> None:
+        self.space = NodeSpace.of(train)
+        self.graph = DependencyGraph(self.space)
+        self.graph.append(train)
+        self._batch_size = batch_size
+        self._last = LastInstances(self.graph)
+        self.candidates = np.unique(train.target)
+        """Targets of the training stream, from which negatives are drawn."""
+        if len(self.candidates) == 1:  # any other target serves as a negative then
+            self.candidates = np.arange(train.num_targets)
+
+    def __len__(self) -> int:
+        return -(-len(self.graph) // self._batch_size)
+
+    def events(self, window: int) -> IntArray:
+        """Return the numbers of the window's events."""
+        size = self._batch_size
+        return np.arange(window * size, min((window + 1) * size, len(self.graph)))
+
+    def sources(self, event: IntArray) -> IntArray:
+        """Return the source ids of events."""
+        return self.graph.node[2 * event]
+
+    def targets(self, event: IntArray) -> IntArray:
+        """Return the target ids of events."""
+        node: IntArray = self.graph.node[2 * event + 1]
+        return node - self.space.first_target
+
+    def sampled_roots(
+        self, event: IntArray, negatives: IntArray, absent_node: int
+    ) -> SampledRoots:
+        """Return the roots of events with these negatives (target ids, [B, negatives])."""
+        parties = self.graph.node.reshape(-1, 2)[event]
+        node = np.concatenate([parties, negatives + self.space.first_target], axis=1)
+        instance = self._last.before(node, event[:, None])
+        pairs, position = root_pairs(instance.ravel(), absent_node)
+        return SampledRoots(event, instance, pairs, position.reshape(node.shape))
+
+    def candidate_roots(
+        self, event: IntArray, candidates: IntArray, absent_node: int
+    ) -> CandidateRoots:
+        """Return the roots of consecutive events that share these candidates (target ids)."""
+        first, stop = int(event[0]), int(event[-1]) + 1
+        before = self._last.before(candidates + self.space.first_target, event[:1])
+        block = np.arange(2 * first, 2 * stop)
+        roots = np.concatenate([self._last.before(self.sources(event), event), before, block])
+        pairs, position = root_pairs(roots, absent_node)
+        column_of = np.full(self.space.num_nodes, -1)
+        column_of[candidates + self.space.first_target] = np.arange(len(candidates))
+        return CandidateRoots(
+            pairs=pairs,
+            source_position=position[: len(event)],
+            version_position=position[len(event) :],
+            version=column_versions(column_of[self.graph.node[block]], len(candidates)),
+        )

@@ -1,0 +1,201 @@
+"""TCL's two-stream encoder (sections "Graph Transformer" and "Encoders for Dynamic Embeddings").
+
+The two streams of an encoding are the sub-graphs of the two parties of one past event. The encoder
+turns them into two states, and the projection φ turns these into one predictive vector per party,
+which holds until that party's next event. A vector depends neither on the time of the query nor on
+the candidate.
+
+Shapes: R rows, Q queries, S streams (two per event), D width; see `dependency_subgraphs`.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+import torch
+from pydantic import ConfigDict, Field, PositiveInt
+from torch import Tensor, nn
+
+from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.dependency_graph.interval_scaling import IntervalScale, Scaling
+from tclgraph.layers.packed_attention import KeyLists
+from tclgraph.layers.projection import FutureProjection
+from tclgraph.layers.transformer import HeadWidth, Residual, TransformerLayer
+from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack
+
+_INPUT_DEVIATION = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoStreamConfig:
+    """Settings of the encoder. The defaults are the paper's; fields say where it leaves a choice."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    width: PositiveInt = 64
+    """Size of every embedding, d in the paper."""
+    heads: PositiveInt = 16
+    """Number of attention heads."""
+    levels: PositiveInt = 5
+    """Number of levels of a sub-graph, its root included; k in the paper."""
+    blocks: PositiveInt = 1
+    """Number of pairs of a graph Transformer layer and a cross-attention layer, B in the paper."""
+    input_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.6
+    """Dropout rate of the input embeddings."""
+    time_embedding: bool = True
+    """Whether inputs have a time-interval embedding. False: "w/o TE" of the ablation."""
+    depth_embedding: bool = True
+    """Whether inputs have a depth embedding. False: "w/o DE" of the ablation."""
+    cross_attention: bool = True
+    """Whether streams attend to each other. False: "w/o CA-Transformer" of the ablation."""
+    residual: Residual = "query"
+    """What is added to the attention output: the projected query (as printed) or the layer's input
+    (usual)."""
+    head_width: HeadWidth = "split"
+    """Width of a head: the embedding width divided by the number of heads (usual) or all of it (as
+    printed)."""
+    interval_scale: Scaling = "linear"
+    """Scaling of intervals; the paper does not give one. linear: Δ divided by its training mean;
+    log: log(1 + Δ) divided by its standard deviation."""
+    feed_forward_width: PositiveInt | None = None
+    """Hidden width of the feed-forward layers; the paper does not give it. None: the embedding
+    width."""
+
+    def __post_init__(self) -> None:
+        if self.head_width == "split" and self.width % self.heads:
+            raise ValueError(
+                f"{self.heads} heads cannot split a width of {self.width} evenly; "
+                "give a width that is a multiple of the number of heads"
+            )
+
+    def unused_settings(self) -> dict[str, str]:
+        """Return the settings without effect in this configuration, each with the reason."""
+        if not self.time_embedding:
+            return {"interval_scale": "without time_embedding"}
+        return {}
+
+
+class TwoStreamEncoder(nn.Module):
+    """Encodes past events into predictive vectors of both parties."""
+
+    max_events_at_once = 1024
+
+    def __init__(self, config: TwoStreamConfig, num_nodes: int, scale: IntervalScale) -> None:
+        super().__init__()
+        self.config = config
+        self.scale = scale
+        self.width = width = config.width
+        # The extra row is the absent node: the partner of a node without events.
+        self.node = nn.Embedding(num_nodes + 1, width)
+        if config.depth_embedding:
+            self.depth = nn.Embedding(config.levels, width)
+        if config.time_embedding:
+            self.interval = nn.Linear(1, width, bias=False)
+
+        def layers() -> nn.ModuleList:
+            return nn.ModuleList(
+                TransformerLayer(
+                    width,
+                    config.heads,
+                    feed_forward_width=config.feed_forward_width or width,
+                    residual=config.residual,
+                    head_width=config.head_width,
+                )
+                for _ in range(config.blocks)
+            )
+
+        self.graph_layers = layers()
+        if config.cross_attention:
+            self.cross_layers = layers()
+        self.projection = FutureProjection(width)
+
+    def initialize(self) -> None:
+        """Draw initial weights; the owner calls this once all its modules exist.
+
+        Paper: not given. Here: small input embeddings, Glorot's rule for other matrices. Because:
+        Adam moves a weight by at most the learning rate in a step, and there are some 1,400 steps
+        in 20 epochs of CollegeMsg. Embeddings that begin with deviation 1 would hardly change.
+        """
+        for name, parameter in self.named_parameters():
+            if name.split(".")[0] in ("node", "depth", "interval"):
+                nn.init.normal_(parameter, std=_INPUT_DEVIATION)
+            elif parameter.dim() == 2:
+                nn.init.xavier_uniform_(parameter)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    @property
+    def absent_node(self) -> int:
+        """Node that stands for the missing partner of a node without events."""
+        return self.node.num_embeddings - 1
+
+    @property
+    def weight(self) -> Tensor:
+        """A parameter that gives the precision and the device of vectors."""
+        return self.node.weight
+
+    def encode(
+        self, graph: DependencyGraph, pairs: IntArray, random: np.random.Generator | None = None
+    ) -> Tensor:
+        """Return the predictive vectors of both roots of every pair, [2 · pairs, D]."""
+        vectors: Tensor = self(pack(graph, pairs, self.config.levels), random)
+        return vectors
+
+    def forward(self, packed: PackedSubgraphs, random: np.random.Generator | None = None) -> Tensor:
+        """Return the predictive vectors of both parties of every event, [S, D].
+
+        A random generator switches input dropout on, as in training.
+        """
+        state_SD = self._root_states(packed, random)
+        partner_SD = state_SD.view(-1, 2, self.width).flip(1).flatten(0, 1)
+        future: Tensor = self.projection(state_SD, partner_SD)
+        return future
+
+    def _root_states(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
+        hidden: Tensor = self._embed(packed, random)
+        query, lists = packed.query_row, self._lists(packed.key_start, packed.key_row)
+        # Row of each member of each stream. At first streams share rows; once a cross-attention
+        # layer has made every member's state its own, it is the member's slot in its stream.
+        member, root = packed.stream_query, packed.root_query
+        for block in range(self.config.blocks):
+            is_last = block == self.config.blocks - 1
+            hidden = self.graph_layers[block](hidden, self._index(query), lists)
+            needed = root if is_last else member
+            if self.config.cross_attention:
+                across = self._lists(*packed.keys_across(member, roots_only=is_last))
+                hidden = self.cross_layers[block](hidden, self._index(needed), across)
+            else:
+                hidden = hidden.index_select(0, self._index(needed))
+            if not is_last:
+                query = member = np.arange(len(packed.stream_query))
+                root = packed.stream_start[:-1]
+                lists = self._lists(*packed.keys_by_slot())
+        return hidden
+
+    def _embed(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
+        """Return the sum of the node, depth and time-interval embeddings of every row."""
+        embedded_RD: Tensor = self.node(self._index(packed.row_node))
+        if self.config.depth_embedding:
+            embedded_RD = embedded_RD + self.depth(self._index(packed.row_depth))
+        if self.config.time_embedding:
+            # Scaled in float64 on the host, because not every device has float64.
+            scaled = self.scale.scaled(packed.row_interval, self.config.interval_scale)
+            embedded_RD = embedded_RD + self.interval(self.numbers(scaled)[:, None])
+        if random is not None and self.config.input_dropout > 0:
+            # One mask per distinct (instance, depth) of a batch, because rows are shared.
+            keep_rate = 1.0 - self.config.input_dropout
+            is_kept = random.random(embedded_RD.shape, dtype=np.float32) < keep_rate
+            mask = torch.from_numpy(is_kept).to(embedded_RD.device, embedded_RD.dtype)
+            embedded_RD = embedded_RD * (mask / keep_rate)
+        return embedded_RD
+
+    def numbers(self, array: FloatArray) -> Tensor:
+        """Convert an array to a tensor of the network's precision, on its device."""
+        return torch.from_numpy(array).to(self.weight.dtype).to(self.weight.device)
+
+    def _index(self, array: IntArray) -> Tensor:
+        return torch.from_numpy(array).to(self.weight.device)
+
+    def _lists(self, start: IntArray, keys: IntArray) -> KeyLists:
+        return KeyLists(self._index(start), self._index(keys))

@@ -1,0 +1,168 @@
+"""The ranker as a model: it trains on windows of events, ranks all targets, follows the stream.
+
+Shapes: B events or queries, K candidates, T targets, D width.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.dependency_graph.interval_scaling import IntervalScale
+from tclgraph.encoding.node_states import NodeStates
+from tclgraph.encoding.training_windows import CandidateRoots
+from tclgraph.errors import InputError
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
+from tclgraph.features.history import HistoryFeatures, HistoryState
+from tclgraph.models.learned import LearnedModel
+from tclgraph.models.ranker.config import RankerConfig
+from tclgraph.models.ranker.heads import Columns, ScoreHeads
+from tclgraph.models.ranker.match import MatchEncoder
+from tclgraph.models.ranker.windows import RankerWindows, Window
+
+
+class RankerNetwork(nn.Module):
+    """The score heads, and the encoder if there is one."""
+
+    def __init__(self, config: RankerConfig, num_nodes: int, scale: IntervalScale) -> None:
+        super().__init__()
+        self.match = MatchEncoder(config.encoder, num_nodes, scale) if config.encoder else None
+        self.heads = ScoreHeads(config)
+
+
+class Ranker(LearnedModel):
+    """The default model: how likely each target is next, given the history before the query.
+
+    >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
+    >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
+    >>> model = Ranker(epochs=1, encoder=None).fit(split)
+    >>> len(model.recommend(0, top=5))
+    5
+    """
+
+    name = "ranker"
+    config_type = RankerConfig
+    search_space = {  # noqa: RUF012  # a ClassVar of the base
+        "learning_rate": (5e-4, 1e-3, 2e-3, 5e-3),
+        "encoder.input_dropout": (0.1, 0.3, 0.6),
+        "encoder.levels": (3, 4, 5),
+        "encoder.width": (32, 64, 128),
+    }
+    config: RankerConfig
+    network: RankerNetwork
+
+    # Training
+
+    def prepare(self, split: Split) -> int:
+        config = self.config
+        self.windows = RankerWindows(split.train, config.batch_size, config.max_candidates)
+        self.start(split.events, **asdict(IntervalScale.measure(self.windows.graph)))
+        self.network.heads.measure(self.windows.feature_sample())
+        return len(self.windows)
+
+    def build_network(self) -> RankerNetwork:
+        scale = IntervalScale(**self.measured)
+        return RankerNetwork(self.config, self.graph.space.num_nodes, scale)
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Return encoder and heads as two groups; heads learn faster."""
+        rate = self.config.learning_rate * self.config.head_learning_rate_factor
+        heads = {"params": list(self.network.heads.parameters()), "lr": rate}
+        if self.network.match is None:
+            return [heads]
+        return [{"params": list(self.network.match.parameters())}, heads]
+
+    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        match = self.network.match
+        absent_node = None if match is None else match.encoder.absent_node
+        return self.window_loss(self.windows.draw(batch, random, absent_node), random)
+
+    def window_loss(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
+        """Return the mean of -log p of the true targets; no dropout without a generator."""
+        match_BK = None
+        if self.network.match is not None:
+            assert window.roots is not None
+            match_BK = self._training_match(self.network.match, window.roots, random)
+        weight = self.network.heads.explore.shared_weight
+        log_weight = None
+        if window.log_weight is not None:
+            log_weight = torch.from_numpy(window.log_weight).to(weight.dtype).to(weight.device)
+        columns = Columns(window.column_of, log_weight)
+        log_probability_BK: Tensor = self.network.heads(window.features, match_BK, columns)
+        true_column = torch.from_numpy(window.true_column).to(weight.device)
+        return -log_probability_BK.gather(1, true_column[:, None]).mean()
+
+    def _training_match(
+        self, match: MatchEncoder, roots: CandidateRoots, random: np.random.Generator | None
+    ) -> Tensor:
+        vectors = match.encoder.encode(self.windows.graph, roots.pairs, random)
+
+        def index(array: IntArray) -> Tensor:
+            return torch.from_numpy(array).to(vectors.device)
+
+        source_BD = vectors.index_select(0, index(roots.source_position))
+        version_ND = vectors.index_select(0, index(roots.version_position))
+        product = match.ranking_key(source_BD, in_training=True) @ version_ND.T
+        return product.gather(1, index(roots.version))
+
+    # State and ranking
+
+    def reset_state(self) -> None:
+        match = self.network.match
+        self._states = None if match is None else NodeStates(match.encoder, self.graph)
+        self._history = HistoryState(self.graph)
+
+    @torch.no_grad()
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        self.check_fitted()
+        match_BT = None
+        if self.network.match is not None and self._states is not None:
+            key_BD = self.network.match.ranking_key(self._states.vectors(source))
+            match_BT = key_BD @ self._states.vectors(self.graph.space.target_nodes).T
+        self._history.follow()
+        return self._log_probabilities(self._history.facts(source, time), match_BT)
+
+    @torch.no_grad()
+    def score_each(self, events: EventStream) -> ScoreArray:
+        self.check_events(events)
+        self._history.follow()
+        match_BT = None
+        if self.network.match is not None and self._states is not None:
+            block = self._states.advance(events)
+            key_BD = self.network.match.ranking_key(block.source_BD)
+            match_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
+        else:
+            self.graph.append(events)
+        features = self._history.facts(events.source, events.time, reveals=True)
+        return self._log_probabilities(features, match_BT)
+
+    def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
+        columns = Columns(np.arange(self.graph.space.num_targets))
+        bias = self.config.repeat_bias
+        log_probability_BT: Tensor = self.network.heads(features, match_BT, columns, bias)
+        return log_probability_BT.cpu().numpy()
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        return {} if self._states is None else self._states.to_tensors()
+
+    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+        if self._states is not None:
+            self._states.load_tensors(tensors)
+
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # noqa: ARG002
+        """Return the encoder's predictive vectors, which do not depend on time."""
+        if self._states is None:
+            raise InputError(
+                "this ranker has no vectors, because it was fitted with encoder=None; "
+                "fit it with an encoder, or use tcl"
+            )
+        return self._states.vectors(node).cpu().numpy()
+
+    def display_scores(self, source: int, scores: ScoreArray) -> ScoreArray:  # noqa: ARG002
+        """Return probabilities in place of their logarithms."""
+        probability: ScoreArray = np.exp(scores)
+        return probability

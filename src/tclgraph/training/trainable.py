@@ -1,0 +1,47 @@
+"""What the training loop needs of a model, beyond the contract of every model."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tclgraph.events.split import Split
+from tclgraph.models.interface import Model
+from tclgraph.training.config import TrainingConfig
+
+
+class Trainable(Model):
+    """A model with a network that is trained batch by batch."""
+
+    config_type: ClassVar[type[TrainingConfig]]
+    """Class of the model's settings."""
+    search_space: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "learning_rate": (1e-4, 5e-4, 1e-3, 5e-3),
+        "batch_size": (128, 256, 512),
+    }
+    """Settings worth tuning, each with the values worth trying."""
+    in_order: ClassVar[bool] = False
+    """Whether each batch continues from the one before, so that batches cannot be shuffled. What is
+    carried over is then in buffers of the network, and batch 0 resets it."""
+
+    config: TrainingConfig
+    network: nn.Module
+
+    @abstractmethod
+    def prepare(self, split: Split) -> int:
+        """Build the network and everything that batches are drawn from; return their number."""
+
+    @abstractmethod
+    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        """Return the loss of a batch; equal generators give equal losses."""
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Return the parameter groups of the optimizer, all with the same rate by default."""
+        return [{"params": list(self.network.parameters())}]
+
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        """Build the optimizer."""
+        return torch.optim.Adam(self.parameter_groups(), lr=self.config.learning_rate)
