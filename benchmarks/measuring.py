@@ -1,4 +1,4 @@
-"""One measurement in a process of its own, so that time and memory belong to it alone."""
+"""Measurements in separate processes, so that time and memory belong to one measurement only."""
 
 import json
 import subprocess
@@ -14,28 +14,30 @@ from tclgraph.environment import environment, peak_megabytes
 RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
 
 
-def in_own_process(module: str, *words: str) -> dict[str, float]:
-    """Run a benchmark module with words, for which it prints what `measured` returns.
+def in_own_process(module: str, *arguments: str) -> dict[str, float]:
+    """Run a benchmark module in a new process, and return the JSON object that it prints last.
 
-    The caller must stay small: a new process starts with its parent's peak of memory.
+    The calling process must use little memory: the peak memory of a new process starts at the peak
+    of its parent.
     """
-    command = [sys.executable, "-m", module, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    command = [sys.executable, "-m", module, *arguments]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
+    return result
 
 
 def measured(job: Callable[[], Any]) -> dict[str, float]:
-    """Seconds, and the peak memory of this process so far."""
+    """Run a job; return its duration and the peak memory of this process so far."""
     started = time.perf_counter()
     job()
     seconds = time.perf_counter() - started
     return {"seconds": round(seconds, 3), "peak_megabytes": peak_megabytes()}
 
 
-def write_result(name: str, found: dict[str, Any]) -> None:
+def write_result(name: str, figures: dict[str, Any]) -> None:
+    """Write figures to results/benchmarks, together with the version and the machine."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    told = {"command": "scripts/bench", "version": __version__, "machine": environment(), **found}
-    text = json.dumps(told, indent=2) + "\n"
+    context = {"command": "scripts/bench", "version": __version__, "machine": environment()}
+    text = json.dumps({**context, **figures}, indent=2) + "\n"
     (RESULTS / f"{name}.json").write_text(text)
     print(text)

@@ -1,13 +1,14 @@
-"""Training and ranking with TCL at the paper's settings, beside a padded dense implementation.
+"""Speed of training and ranking with TCL, beside a padded dense implementation.
 
-Rates are events per second over windows spread evenly over the training stream, forward, backward
-and step, sampling included. Each figure comes from a process of its own, one after the other.
-Run it on a machine that does nothing else; it takes about twenty minutes.
+Training rates are events per second over windows that are spread evenly over the training stream.
+They cover sampling, the forward pass, the backward pass and the step. Each figure is measured in a
+separate process, one after the other. Run this on an idle machine; it takes about twenty minutes.
 """
 
 import json
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,10 +21,13 @@ from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.models.tcl.model import TCL
 
+VARIANTS: dict[str, dict[str, Any]] = {"tcl": {}, "tcl_negative_pool_256": {"negative_pool": 256}}
+"""Settings of each variant of TCL that is measured."""
 SHAPES = {
     "reddit": {"sources": 10_000, "targets": 984, "days": 31.0},
     "lastfm": {"sources": 980, "targets": 1_000, "days": 1_587.0},
 }
+"""Synthetic streams with the proportions of well-known logs."""
 SIZES = (50_000, 1_300_000)
 NUM_WINDOWS = 30
 NUM_DENSE_WINDOWS = 3
@@ -39,10 +43,10 @@ def synthetic(shape: str, events: int) -> Split:
 
 
 def training_rate(model: TCL, split: Split, *, warm: bool = False) -> dict[str, float]:
-    """Of the product, over all of the stream or, warm, over its second half.
+    """Measure the training rate of TCL over the stream or, if `warm`, over its second half.
 
-    Early windows are cheap, as there is little past to encode; how much there is, is told as rows
-    (distinct instances at a depth) to an event.
+    Early windows are cheap because few events precede them. `rows_per_event` says how much is
+    encoded: the number of distinct pairs of an instance and a depth, per event.
     """
     num_windows = model.prepare(split)
     optimizer = torch.optim.Adam(model.network.parameters(), lr=model.config.learning_rate)
@@ -60,26 +64,26 @@ def training_rate(model: TCL, split: Split, *, warm: bool = False) -> dict[str, 
     for number in range(3):  # compiles
         step(number)
     num_rows = 0
-    # All but the last, which may be short.
+    # Without the last window, which may be shorter than the others.
     chosen = np.linspace(num_windows // 2 if warm else 0, num_windows - 2, NUM_WINDOWS).astype(int)
 
-    def all_chosen() -> None:
+    def train() -> None:
         for number in chosen:
             step(number)
 
-    found = measured(all_chosen)
-    events = NUM_WINDOWS * model.config.batch_size
+    cost = measured(train)
+    num_events = NUM_WINDOWS * model.config.batch_size
     return {
-        "events_per_second": round(events / found["seconds"]),
-        "rows_per_event": round(num_rows / events, 1),
-        "microseconds_per_row": round(1e6 * found["seconds"] / num_rows, 3),
-        **found,
+        "events_per_second": round(num_events / cost["seconds"]),
+        "rows_per_event": round(num_rows / num_events, 1),
+        "microseconds_per_row": round(1e6 * cost["seconds"] / num_rows, 3),
+        **cost,
     }
 
 
 def dense_rate() -> dict[str, float]:
-    """Of the padded implementation, after checking that it computes the same loss."""
-    model = TCL("paper")
+    """Measure the padded implementation, after checking that it computes the same loss."""
+    model = TCL()
     num_windows = model.prepare(collegemsg())
     windows = model._windows
     dense = DenseTCL(model.network, windows.graph)
@@ -92,8 +96,7 @@ def dense_rate() -> dict[str, float]:
         roots = packed.row_instance[packed.query_row[packed.root_query]]
         instance = torch.from_numpy(roots[window.position])
         if check:
-            ours, theirs = model.loss_of(window), dense.loss(instance, dropout=0.0)
-            torch.testing.assert_close(ours, theirs)
+            torch.testing.assert_close(model.loss_of(window), dense.loss(instance, dropout=0.0))
             return
         optimizer.zero_grad(set_to_none=True)
         dense.loss(instance, dropout=model.config.input_dropout).backward()  # type: ignore[no-untyped-call]
@@ -102,39 +105,43 @@ def dense_rate() -> dict[str, float]:
     step(num_windows // 2, check=True)
     chosen = np.linspace(0, num_windows - 2, NUM_DENSE_WINDOWS).astype(int)
 
-    def all_chosen() -> None:
+    def train() -> None:
         for number in chosen:
             step(number)
 
-    found = measured(all_chosen)
-    events = NUM_DENSE_WINDOWS * model.config.batch_size
-    return {"events_per_second": round(events / found["seconds"], 1), **found}
+    cost = measured(train)
+    num_events = NUM_DENSE_WINDOWS * model.config.batch_size
+    return {"events_per_second": round(num_events / cost["seconds"], 1), **cost}
 
 
 def ranking_time() -> dict[str, float]:
-    """Encode and rank the test events of CollegeMsg, history included."""
+    """Measure the evaluation on the test events of CollegeMsg, including the events before them."""
     split = collegemsg()
-    model = TCL("paper")
+    model = TCL()
     model.prepare(split)
     evaluate(model, split, part="valid", with_heuristics=False)  # compiles
-    found = measured(lambda: evaluate(model, split, with_heuristics=False))
-    return {"test_events": split.sizes["test"], **found}
+    cost = measured(lambda: evaluate(model, split, with_heuristics=False))
+    return {"test_events": split.sizes["test"], **cost}
 
 
-def one_epoch() -> dict[str, float]:
-    """All of fit on the larger LastFM-shaped stream: an epoch and its validation."""
+def epoch_time() -> dict[str, float]:
+    """Measure `fit` on the larger LastFM-shaped stream: one epoch and its validation."""
     split = synthetic("lastfm", SIZES[-1])
-    found = measured(lambda: TCL("paper", epochs=1).fit(split))
-    return {"train_events": split.sizes["train"], **found}
+    cost = measured(lambda: TCL(epochs=1).fit(split))
+    return {"train_events": split.sizes["train"], **cost}
 
 
 def cost_by_size(shape: str) -> dict[str, object]:
-    """Seconds per event and per row in a long stream, as multiples of those in a short one."""
+    """Compare a long stream with a short one.
+
+    `cost_per_event` and `cost_per_row` are the times in the long stream, divided by the times in
+    the short one.
+    """
     small, large = (
         in_own_process("benchmarks.training", "rate", shape, str(size)) for size in SIZES
     )
     return {
-        **{str(size): one for size, one in zip(SIZES, (small, large), strict=True)},
+        **{str(size): result for size, result in zip(SIZES, (small, large), strict=True)},
         "cost_per_event": round(small["events_per_second"] / large["events_per_second"], 3),
         "cost_per_row": round(large["microseconds_per_row"] / small["microseconds_per_row"], 3),
     }
@@ -142,20 +149,20 @@ def cost_by_size(shape: str) -> dict[str, object]:
 
 def main() -> None:
     started = time.perf_counter()
-    literal = in_own_process("benchmarks.training", "preset", "paper")
-    fast = in_own_process("benchmarks.training", "preset", "fast")
+    results = {
+        variant: in_own_process("benchmarks.training", "variant", variant) for variant in VARIANTS
+    }
     dense = in_own_process("benchmarks.training", "dense")
     write_result(
         "training",
         {
-            "data": "collegemsg, two id spaces, seen only",
+            "data": "collegemsg, bipartite, seen only",
             "threads": torch.get_num_threads(),
-            "paper": literal,
-            "fast": fast,
+            **results,
             "padded_dense": dense,
             "times_faster_than_dense": {
-                "paper": round(literal["events_per_second"] / dense["events_per_second"], 1),
-                "fast": round(fast["events_per_second"] / dense["events_per_second"], 1),
+                variant: round(result["events_per_second"] / dense["events_per_second"], 1)
+                for variant, result in results.items()
             },
             "ranking": in_own_process("benchmarks.training", "ranking"),
             "by_size": {shape: cost_by_size(shape) for shape in SHAPES},
@@ -169,13 +176,13 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case []:
             main()
-        case ["preset", name]:
-            print(json.dumps(training_rate(TCL(name), collegemsg())))
+        case ["variant", variant]:
+            print(json.dumps(training_rate(TCL(**VARIANTS[variant]), collegemsg())))
         case ["dense"]:
             print(json.dumps(dense_rate()))
         case ["ranking"]:
             print(json.dumps(ranking_time()))
         case ["rate", shape, size]:
-            print(json.dumps(training_rate(TCL("paper"), synthetic(shape, int(size)), warm=True)))
+            print(json.dumps(training_rate(TCL(), synthetic(shape, int(size)), warm=True)))
         case ["epoch"]:
-            print(json.dumps(one_epoch()))
+            print(json.dumps(epoch_time()))

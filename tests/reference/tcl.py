@@ -117,7 +117,7 @@ class ReferenceTCL:
         if self.config.time_embedding:
             interval = self.past.interval(instance)
             scaled = interval / self.units.mean
-            if self.config.intervals == "log":
+            if self.config.interval_scale == "log":
                 scaled = log1p(interval) / self.units.log_deviation
             embedded = embedded + self.parameters["interval.weight"][:, 0] * scaled
         if self.dropout is not None:

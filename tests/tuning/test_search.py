@@ -1,8 +1,7 @@
-"""The search itself, with models that are trained in a update."""
+"""Tests of the search with models that train in a fraction of a second."""
 
 import json
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -19,8 +18,10 @@ from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.models.tcl.model import TCL
 from tclgraph.training.progress import ProgressUpdate
 from tclgraph.tuning.search import Search, Trial, open_search
+from tclgraph.tuning.search_space import SearchSpace
 
 SMALL: dict[str, Any] = {
+    "preset": "paper",
     "epochs": 1,
     "batch_size": 64,
     "width": 4,
@@ -29,8 +30,10 @@ SMALL: dict[str, Any] = {
     "threads": 1,
     "learning_rate": 1e-3,
 }
-SPACE = {"learning_rate": (1e-3, 5e-3, 2e-2), "input_dropout": (0.1, 0.6)}
-LONG = 600.0
+SPACE: SearchSpace = {"learning_rate": (1e-3, 5e-3, 2e-2), "input_dropout": (0.1, 0.6)}
+LARGER_SPACE: SearchSpace = {**SPACE, "negatives": (1, 5)}
+NO_LIMIT = 600.0
+"""More seconds than any search here takes."""
 
 
 @pytest.fixture(scope="module")
@@ -38,49 +41,47 @@ def split() -> Split:
     return synthesize(SyntheticConfig(events=300, sources=12, targets=15)).split(0.6, 0.2)
 
 
-def opened(
-    split: Split,
-    folder: Path,
-    space: Mapping[str, Sequence[Any]] = SPACE,
-    *,
-    seed: int = 0,
-    **settings: Any,
+def search_in(
+    folder: Path, split: Split, space: SearchSpace = SPACE, *, seed: int = 0, **settings: Any
 ) -> AbstractContextManager[Search]:
-    return open_search(
-        partial(TCL, **{**SMALL, **settings}), split, space, folder=folder, seed=seed
-    )
+    build = partial(TCL, **{**SMALL, **settings})
+    return open_search(build, split, space, folder=folder, seed=seed)
 
 
 def combinations(trials: list[Trial]) -> set[tuple[Any, ...]]:
-    return {tuple(one.settings.values()) for one in trials}
+    return {tuple(trial.settings.values()) for trial in trials}
 
 
 def without_seconds(trials: list[Trial]) -> list[Trial]:
-    return [replace(one, seconds=0.0) for one in trials]
+    return [replace(trial, seconds=0.0) for trial in trials]
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_every_combination_is_tried_once_and_the_best_comes_first(
     split: Split, tmp_path: Path
 ) -> None:
-    told: list[Trial] = []
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, tell=told.append)
+    finished: list[Trial] = []
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, on_trial_end=finished.append)
         trials = search.trials()
-    assert len(told) == len(trials) == len(combinations(trials)) == 6
-    assert told[0].settings == search.own == {"learning_rate": 1e-3, "input_dropout": 0.6}
-    figures = [one.valid["MRR"] for one in trials if one.valid]
+    assert len(finished) == len(trials) == len(combinations(trials)) == 6
+    assert finished[0].settings == search.untuned == {"learning_rate": 1e-3, "input_dropout": 0.6}
+    figures = [trial.valid["MRR"] for trial in trials if trial.valid]
     assert figures == sorted(figures, reverse=True)
     assert len(set(figures)) > 1
-    assert {one.state for one in trials} == {"complete"}
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, tell=told.append)
-    assert len(told) == 6
+    assert {trial.state for trial in trials} == {"complete"}
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, on_trial_end=finished.append)
+    assert len(finished) == 6
 
 
-def test_a_trial_is_worth_what_training_finds(split: Split, tmp_path: Path) -> None:
+def test_the_result_of_a_trial_is_the_best_epoch_of_training(split: Split, tmp_path: Path) -> None:
     settings = {**SMALL, "epochs": 8, "learning_rate": 0.05}
-    with opened(split, tmp_path / "study", **settings) as search:
-        search.run(seconds=LONG, max_trials=1)
+    with search_in(tmp_path / "study", split, **settings) as search:
+        search.run(seconds=NO_LIMIT, max_trials=1)
         (trial,) = search.trials()
     TCL(**{**settings, **trial.settings}).fit(split, run=tmp_path / "run")
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[1:]
@@ -90,141 +91,139 @@ def test_a_trial_is_worth_what_training_finds(split: Split, tmp_path: Path) -> N
     assert trial.epoch == figures.index(max(figures)) + 1 < 8
 
 
-def test_choosing_by_mean_rank_turns_the_order_round(split: Split, tmp_path: Path) -> None:
-    with opened(split, tmp_path, choose_by="MR") as search:
-        search.run(seconds=LONG, max_trials=4)
-        figures = [one.valid["MR"] for one in search.trials() if one.valid]
+def test_trials_are_sorted_upwards_if_the_metric_is_mean_rank(split: Split, tmp_path: Path) -> None:
+    with search_in(tmp_path, split, choose_by="MR") as search:
+        search.run(seconds=NO_LIMIT, max_trials=4)
+        figures = [trial.valid["MR"] for trial in search.trials() if trial.valid]
     assert figures == sorted(figures)
     assert len(set(figures)) > 1
 
 
-def test_a_value_of_the_models_own_is_tried_first_also_when_the_space_lacks_it(
+def test_the_untuned_value_is_tried_first_even_if_the_space_lacks_it(
     split: Split, tmp_path: Path
 ) -> None:
-    with opened(split, tmp_path, learning_rate=3e-3) as search:
-        search.run(seconds=LONG, max_trials=1)
+    with search_in(tmp_path, split, learning_rate=3e-3) as search:
+        search.run(seconds=NO_LIMIT, max_trials=1)
         assert search.trials()[0].settings["learning_rate"] == 3e-3
     assert len(search.combinations) == 8
 
 
-def test_in_parts_or_at_once_the_search_is_the_same_and_the_seed_decides_it(
+def test_an_interrupted_search_equals_an_uninterrupted_one_with_the_same_seed(
     split: Split, tmp_path: Path
 ) -> None:
-    # Enough trials for the sampler to learn from the first ones.
+    # Enough trials for the sampler to use the results of the first ones.
     for count in (2, 3, 6, 8):
-        with opened(split, tmp_path / "parts", {**SPACE, "negatives": (1, 5)}) as search:
-            search.run(seconds=LONG, max_trials=count)
-            assert len(search.trials()) == count
-            parts = search.trials()
-    found = []
+        with search_in(tmp_path / "interrupted", split, LARGER_SPACE) as search:
+            search.run(seconds=NO_LIMIT, max_trials=count)
+            interrupted = search.trials()
+        assert len(interrupted) == count
+    by_seed = []
     for seed in (0, 1):
-        with opened(
-            split, tmp_path / f"seed{seed}", {**SPACE, "negatives": (1, 5)}, seed=seed
-        ) as search:
-            search.run(seconds=LONG, max_trials=8)
-            found.append(search.trials())
-    assert without_seconds(parts) == without_seconds(found[0])
-    assert combinations(found[0]) != combinations(found[1])
+        with search_in(tmp_path / f"seed{seed}", split, LARGER_SPACE, seed=seed) as search:
+            search.run(seconds=NO_LIMIT, max_trials=8)
+            by_seed.append(search.trials())
+    assert without_seconds(interrupted) == without_seconds(by_seed[0])
+    assert combinations(by_seed[0]) != combinations(by_seed[1])
 
 
-def test_test_events_play_no_part(split: Split, tmp_path: Path) -> None:
+def test_test_events_do_not_influence_the_search(split: Split, tmp_path: Path) -> None:
     events = split.events
     target = events.target.copy()
     random = np.random.default_rng(5)
     target[split.valid_end :] = random.integers(events.num_targets, size=split.sizes["test"])
-    other = replace(split, events=replace(events, target=target))
-    found = []
-    for number, data in enumerate((split, other)):
-        with opened(data, tmp_path / str(number)) as search:
-            search.run(seconds=LONG, max_trials=4)
-            found.append(without_seconds(search.trials()))
-    assert found[0] == found[1]
+    other_test_events = replace(split, events=replace(events, target=target))
+    results = []
+    for number, data in enumerate((split, other_test_events)):
+        with search_in(tmp_path / str(number), data) as search:
+            search.run(seconds=NO_LIMIT, max_trials=4)
+            results.append(without_seconds(search.trials()))
+    assert results[0] == results[1]
 
 
-def test_a_trial_that_meets_the_end_of_the_budget_is_dropped_and_tried_again(
+def test_a_trial_that_exceeds_the_budget_is_discarded_and_tried_again(
     split: Split, tmp_path: Path
 ) -> None:
-    moments: list[tuple[float, ProgressUpdate]] = []
-    settings: dict[str, Any] = {"epochs": 100_000}
-    with opened(split, tmp_path, **settings) as search:
+    update_times: list[float] = []
+    with search_in(tmp_path, split, epochs=100_000) as search:
         end = time.monotonic() + 0.5
-        search.run(seconds=0.5, progress=lambda update: moments.append((time.monotonic(), update)))
+        search.run(seconds=0.5, progress=lambda _: update_times.append(time.monotonic()))
         assert search.trials() == []
-    assert sum(when > end for when, _ in moments) <= 2  # an epoch's end, then a batch
-    with opened(split, tmp_path, **settings) as search:
-        taken = search._take(None)
-    assert taken is not None
-    assert taken.params == search.own
+    # At most the end of an epoch and the batch that follows it.
+    assert sum(update_time > end for update_time in update_times) <= 2
+    with search_in(tmp_path, split, epochs=100_000) as search:
+        next_trial = search._start_trial(None)
+    assert next_trial is not None
+    assert next_trial.params == search.untuned
 
 
 def test_a_trial_whose_last_epoch_ends_after_the_budget_counts(
     split: Split, tmp_path: Path
 ) -> None:
-    def slowly(update: ProgressUpdate) -> None:
+    def wait_for_the_end(update: ProgressUpdate) -> None:
         if update.is_epoch_end:
             time.sleep(max(0.0, end - time.monotonic()))
 
-    with opened(split, tmp_path) as search:
-        search._build(epochs=1).fit(split)  # compiled before time runs
+    with search_in(tmp_path, split) as search:
+        search._build(epochs=1).fit(split)  # compiles, which would exceed the budget
         end = time.monotonic() + 3.0
-        search.run(seconds=3.0, progress=slowly)
-        assert [one.state for one in search.trials()] == ["complete"]
+        search.run(seconds=3.0, progress=wait_for_the_end)
+        assert [trial.state for trial in search.trials()] == ["complete"]
 
 
-def test_a_trial_that_does_worse_than_half_of_the_others_is_stopped_early(
-    split: Split, tmp_path: Path
-) -> None:
+def expected_epochs(curve: list[float], complete_curves: list[list[float]]) -> int:
+    """Return after how many of 8 epochs the median rule stops a trial."""
+    if len(complete_curves) < 3:
+        return 8
+    for epoch in range(3, 8):
+        median = np.median([other[epoch - 1] for other in complete_curves])
+        if max(curve[:epoch]) < median:
+            return epoch
+    return 8
+
+
+def test_a_trial_below_the_median_is_pruned(split: Split, tmp_path: Path) -> None:
     space = {"learning_rate": (0.05, 0.02, 0.01, 1e-9, 2e-9, 3e-9)}
     curves: list[list[float]] = [[]]
-    told: list[Trial] = []
+    finished: list[Trial] = []
 
     def progress(update: ProgressUpdate) -> None:
         if update.is_epoch_end and update.valid is not None:
             curves[-1].append(update.valid["MRR"])
 
-    def tell(trial: Trial) -> None:
-        told.append(trial)
+    def on_trial_end(trial: Trial) -> None:
+        finished.append(trial)
         curves.append([])
 
-    with opened(split, tmp_path, space, preset="paper", epochs=8, learning_rate=0.05) as search:
-        search.run(seconds=LONG, progress=progress, tell=tell)
+    with search_in(tmp_path, split, space, epochs=8, learning_rate=0.05) as search:
+        search.run(seconds=NO_LIMIT, progress=progress, on_trial_end=on_trial_end)
         assert search.trials()[0].state == "complete"
-    assert {one.state for one in told} == {"complete", "pruned"}
-    others: list[list[float]] = []
-    for trial, curve in zip(told, curves, strict=False):
-        # The rule, told slowly.
-        wanted = next(
-            (
-                epoch
-                for epoch in range(3, 8)
-                if len(others) >= 3
-                and max(curve[:epoch]) < np.median([other[epoch - 1] for other in others])
-            ),
-            8,
-        )
-        assert len(curve) == wanted
-        assert trial.state == ("complete" if wanted == 8 else "pruned")
+    assert {trial.state for trial in finished} == {"complete", "pruned"}
+    complete_curves: list[list[float]] = []
+    for trial, curve in zip(finished, curves, strict=False):
+        num_epochs = expected_epochs(curve, complete_curves)
+        assert len(curve) == num_epochs
+        assert trial.state == ("complete" if num_epochs == 8 else "pruned")
         assert trial.valid is not None
         assert trial.valid["MRR"] == max(curve)
-        if wanted == 8:
-            others.append(curve)
+        if num_epochs == 8:
+            complete_curves.append(curve)
 
 
-def test_a_trial_that_diverges_is_told_and_the_search_goes_on(split: Split, tmp_path: Path) -> None:
+def test_a_trial_that_diverges_fails_and_the_search_continues(split: Split, tmp_path: Path) -> None:
     space = {"learning_rate": (1e-3, 1e9, 2e-3)}
-    with opened(split, tmp_path, space, epochs=2) as search:
-        search.run(seconds=LONG)
+    with search_in(tmp_path, split, space, epochs=2) as search:
+        search.run(seconds=NO_LIMIT)
         trials = search.trials()
-    assert [one.state for one in trials] == ["complete", "complete", "failed"]
+    assert [trial.state for trial in trials] == ["complete", "complete", "failed"]
     assert trials[-1].error is not None
     assert trials[-1].error.startswith("training diverged")
-    with opened(split, tmp_path, space, epochs=2) as search:
-        search.run(seconds=LONG)
-        assert search.trials() == trials  # nor is it tried again
+    with search_in(tmp_path, split, space, epochs=2) as search:
+        search.run(seconds=NO_LIMIT)
+        assert search.trials() == trials  # the failed trial is not repeated
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"epochs": 2}, r"other settings \(epochs: then 1, now 2\)"),
         (
@@ -233,65 +232,70 @@ def test_a_trial_that_diverges_is_told_and_the_search_goes_on(split: Split, tmp_
         ),
     ],
 )
-def test_another_search_is_refused_and_changes_nothing(
-    split: Split, tmp_path: Path, change: dict[str, Any], told: str
+def test_a_different_search_is_refused_and_leaves_the_folder_unchanged(
+    split: Split, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, max_trials=1)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(InputError, match=told), opened(split, tmp_path, **change):
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, max_trials=1)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=message), search_in(tmp_path, split, **change):
         pass
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert contents(tmp_path) == before
 
 
-def test_the_folder_of_a_run_is_refused_and_stays_as_it_is(split: Split, tmp_path: Path) -> None:
-    TCL(**SMALL).fit(split, run=tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(InputError, match="holds no search"), opened(split, tmp_path):
-        pass
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
-def test_half_a_line_that_a_full_disk_left_costs_no_finished_trial(
+def test_the_folder_of_a_training_run_is_refused_and_left_unchanged(
     split: Split, tmp_path: Path
 ) -> None:
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, max_trials=2)
+    TCL(**SMALL).fit(split, run=tmp_path)
+    before = contents(tmp_path)
+    with (
+        pytest.raises(InputError, match="holds a training run, not a search"),
+        search_in(tmp_path, split),
+    ):
+        pass
+    assert contents(tmp_path) == before
+
+
+def test_an_incomplete_last_line_of_the_journal_is_dropped(split: Split, tmp_path: Path) -> None:
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, max_trials=2)
         before = search.trials()
     with (tmp_path / "journal.log").open("a") as file:
         file.write('{"op_code":4,"worker_')
     for count in (2, 3):
-        with opened(split, tmp_path) as search:
-            search.run(seconds=LONG, max_trials=count)
+        with search_in(tmp_path, split) as search:
+            search.run(seconds=NO_LIMIT, max_trials=count)
             trials = search.trials()
     assert len(trials) == 3
-    assert [one for one in trials if one in before] == before
+    assert [trial for trial in trials if trial in before] == before
 
 
-def test_a_combination_that_was_chosen_but_not_begun_is_begun(split: Split, tmp_path: Path) -> None:
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, max_trials=1)
-        # What a kill between choosing and beginning leaves.
-        chosen = {"learning_rate": 2e-2, "input_dropout": 0.1}
+def test_a_combination_that_was_chosen_but_not_started_is_started(
+    split: Split, tmp_path: Path
+) -> None:
+    chosen = {"learning_rate": 2e-2, "input_dropout": 0.1}
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, max_trials=1)
+        # The state after a kill between choosing a combination and starting its trial.
         search._study.enqueue_trial(chosen)
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, max_trials=2)
-        assert chosen in [one.settings for one in search.trials()]
-        search.run(seconds=LONG)
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, max_trials=2)
+        assert chosen in [trial.settings for trial in search.trials()]
+        search.run(seconds=NO_LIMIT)
         assert len(search.trials()) == len(combinations(search.trials())) == 6
 
 
-def test_a_journal_that_is_none_is_refused(split: Split, tmp_path: Path) -> None:
-    with opened(split, tmp_path):
+def test_a_file_that_is_not_a_journal_is_refused(split: Split, tmp_path: Path) -> None:
+    with search_in(tmp_path, split):
         pass
     (tmp_path / "journal.log").write_text("nonsense\nand more\nof it\n")
-    with pytest.raises(InputError, match="cannot read"), opened(split, tmp_path):
+    with pytest.raises(InputError, match="cannot read"), search_in(tmp_path, split):
         pass
 
 
-def test_a_study_can_be_read_with_optuna_itself(split: Split, tmp_path: Path) -> None:
-    with opened(split, tmp_path) as search:
-        search.run(seconds=LONG, max_trials=2)
+def test_optuna_can_read_the_journal(split: Split, tmp_path: Path) -> None:
+    with search_in(tmp_path, split) as search:
+        search.run(seconds=NO_LIMIT, max_trials=2)
         best = search.trials()[0]
     backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal.log"))
     study = optuna.load_study(

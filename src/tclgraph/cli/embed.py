@@ -1,4 +1,4 @@
-"""`tclgraph embed`: every node's vector, for whatever else they are good for."""
+"""`tclgraph embed`: write the vector of every node to a file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,19 +9,18 @@ from tclgraph.cli import options
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    out: Annotated[Path, typer.Option(help="File to write, ending in .parquet.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run or of a saved model.")],
+    out: Annotated[Path, typer.Option(help="File to write; its name ends in .parquet.")],
     at: options.At = None,
 ) -> None:
     """Write the vector of every node: columns side, key and vector."""
-    from tclgraph.cli.runs import load_run
     from tclgraph.errors import InputError
     from tclgraph.events.times import parse_time
     from tclgraph.events.writers import write_parquet
+    from tclgraph.registry import load_model
 
     if out.suffix != ".parquet":
         raise InputError(f"cannot write {out.name}: the name must end in .parquet")
-    model = load_run(run)
-    frame = model.embeddings(at=None if at is None else parse_time(at))
+    frame = load_model(run).embeddings(at=None if at is None else parse_time(at))
     write_parquet(frame, out)
     print(f"{out}: {len(frame):,} vectors of width {len(frame['vector'][0])}")

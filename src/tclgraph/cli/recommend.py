@@ -1,7 +1,7 @@
-"""`tclgraph recommend`: what will a source interact with next?"""
+"""`tclgraph recommend`: the most likely next targets of sources."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -9,29 +9,44 @@ from tclgraph.cli import options
 
 
 def recommend(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
-    source: Annotated[str, typer.Option(help="Key of the source, as in the log.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a run or of a saved model.")],
+    source: Annotated[
+        list[str], typer.Option(help="Key of a source, as in the log; repeatable.")
+    ],
     at: options.At = None,
-    top: Annotated[int, typer.Option(min=1, help="How many.")] = 10,
+    top: options.Top = 10,
+    exclude_seen: Annotated[
+        bool,
+        typer.Option("--exclude-seen", help="Leave out targets the source has interacted with."),
+    ] = False,
+    candidate: Annotated[
+        Optional[list[str]],
+        typer.Option(help="Rank only these targets: key of a target; repeatable. Default: all."),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """The likeliest next targets of a source, best first."""
-    from tclgraph.cli.runs import load_run
+    """Show the most likely next targets of each source, best first."""
     from tclgraph.cli.terminal import new_table, print_json, print_table
     from tclgraph.events.times import parse_time
+    from tclgraph.registry import load_model
 
-    model = load_run(run)
-    found = model.recommend(source, top=top, at=None if at is None else parse_time(at))
+    rankings = load_model(run).recommend_many(
+        source,
+        top=top,
+        at=None if at is None else parse_time(at),
+        exclude_seen=exclude_seen,
+        candidates=candidate,
+    )
     if as_json:
-        print_json(
-            {
-                "source": source,
-                "at": at,
-                "recommendations": [one._asdict() for one in found],
-            }
-        )
+        entries = [
+            {"source": key, "recommendations": [entry._asdict() for entry in ranking]}
+            for key, ranking in rankings.items()
+        ]
+        print_json({"at": at, "sources": entries})
         return
-    table = new_table("target", "score")
-    for one in found:
-        table.add_row(str(one.target), f"{one.score:.4f}")
-    print_table(f"{source}, {'after the whole log' if at is None else f'before {at}'}:", table)
+    when = "after the complete log" if at is None else f"before {at}"
+    for key, ranking in rankings.items():
+        table = new_table("target", "score")
+        for entry in ranking:
+            table.add_row(str(entry.target), f"{entry.score:.4f}")
+        print_table(f"{key}, {when}:", table)

@@ -1,67 +1,61 @@
-"""What the verbs that work on a run folder share: which log it was trained on, and loading it."""
+"""What the commands that work on a run folder share: the log of a run, its model, its class."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tclgraph.cli.options import DEFAULT_MODEL, LogOptions
 from tclgraph.errors import InputError
+from tclgraph.events.log_spec import LogSpec
 
 if TYPE_CHECKING:
-    from tclgraph.training.learned import LearnedModel
+    from tclgraph.models.learned import LearnedModel
 
 _LOG_FILE = "log.json"
 
 
-def remember_log(run: Path, log: str, options: LogOptions) -> None:
-    """Keep in the run folder how to read its log again, from wherever."""
+def remember_log(run: Path, spec: LogSpec) -> None:
+    """Write into the run folder how to read its log again, from any working folder."""
     from tclgraph.training.run_folder import RunFolder
 
-    path = Path(log)
-    found = {"log": str(path.resolve()) if path.exists() else log, "options": asdict(options)}
-    RunFolder(run).write(_LOG_FILE, json.dumps(found, indent=2))
+    path = Path(spec.log)
+    if path.exists():
+        spec = replace(spec, log=str(path.resolve()))
+    RunFolder(run).write(_LOG_FILE, json.dumps(spec.to_json(), indent=2))
 
 
-def recall_log(run: Path) -> tuple[str, LogOptions]:
-    """The log of a run, and how it was read and split."""
+def recall_log(run: Path) -> LogSpec:
+    """Return the log of a run, and how it was read and split."""
     try:
-        found = json.loads((run / _LOG_FILE).read_text())
-        return found["log"], LogOptions(**found["options"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return LogSpec.from_json(json.loads((run / _LOG_FILE).read_text()))
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"{run} is not the folder of a run ({error}); give one that `tclgraph train` made"
         ) from None
 
 
-def learned_kind(name: str, preset: str | None) -> Callable[..., LearnedModel]:
-    """What makes a learned model of that name and preset when it is given its settings."""
+def trainable_class(name: str) -> type[LearnedModel]:
+    """Return the class of a learned model; a heuristic is refused."""
     from tclgraph import registry
-    from tclgraph.training.learned import LearnedModel
+    from tclgraph.models.learned import LearnedModel
 
-    kind = type(registry.build(name))
-    if not issubclass(kind, LearnedModel):
+    model_class = registry.model_class(name)
+    if not issubclass(model_class, LearnedModel):
         raise InputError(
-            f"{name} is a rule and learns nothing; see it with: "
+            f"{name} is not trained; evaluate it directly with: "
             f"tclgraph evaluate --model {name} --data LOG"
         )
-    if preset is None:
-        return kind
-    if name != DEFAULT_MODEL:
-        raise InputError(f"{name} has no presets; leave out --preset {preset}")
-    return partial(kind, preset=preset)
+    return model_class
 
 
-def load_run(run: Path) -> LearnedModel:
-    """The best model of a run so far."""
-    from tclgraph.registry import load_model
-    from tclgraph.training.learned import LearnedModel
+def resumed_model(config: dict[str, Any], settings: dict[str, str]) -> LearnedModel:
+    """Return the unfitted model of a run; settings given again must be the same."""
+    from tclgraph.training.config import flattened, read_again
 
-    model = load_model(run)
-    if not isinstance(model, LearnedModel):
-        raise InputError(f"{run} holds {model.name}, which is a rule and has no vectors; train tcl")
+    model_class = trainable_class(config["model"])
+    model = model_class.from_settings(config["settings"])
+    if settings:
+        model.config = read_again(model.config, {**flattened(config["settings"]), **settings})
     return model

@@ -1,9 +1,11 @@
-"""`tclgraph tune`: search the settings that matter, by the validation part."""
+"""`tclgraph tune`: search for the settings with the best validation metric."""
 
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -11,110 +13,126 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from tclgraph.cli import options
+from tclgraph.cli.flag_groups import with_flags
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from tclgraph.events.split import Split
+    from tclgraph.training.learned import LearnedModel
     from tclgraph.training.progress import ProgressCallback, ProgressUpdate
     from tclgraph.tuning.search import Search, Trial
+    from tclgraph.tuning.search_space import SearchSpace
 
-_SHOWN = ("MRR", "MR", "Hit@10")
+_SHOWN_METRICS = ("MRR", "MR", "Hit@10")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """How long to search, and with which random numbers."""
+
+    budget: Annotated[
+        float, typer.Option(min=0, max=100_000, help="Time limit of this call, in minutes.")
+    ] = 30.0
+    trials: Annotated[
+        Optional[int],
+        typer.Option(min=1, help="Maximum number of trials, including those of earlier calls."),
+    ] = None
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Seed of the search; set the seed of training by --set seed=N."),
+    ] = 0
 
 
 @options.with_log_options
+@with_flags("search_options", SearchOptions)
 def tune(
-    log: Annotated[str, typer.Argument(help="A catalogue name or a file.")],
-    model: Annotated[str, typer.Option(help="A learned model's name.")] = options.DEFAULT_MODEL,
-    preset: options.Preset = None,
+    log: Annotated[str, typer.Argument(help="Name of a catalog data set, or a file.")],
+    model: Annotated[str, typer.Option(help="Name of a trainable model.")] = options.DEFAULT_MODEL,
     set_: Annotated[
         Optional[list[str]],
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="A setting that all trials share; repeatable."
+            "--set", metavar="NAME=VALUE", help="Setting that all trials share; repeatable."
         ),
-    ] = None,
-    budget: Annotated[
-        float, typer.Option(min=0, max=100_000, help="Minutes for this call.")
-    ] = 30.0,
-    trials: Annotated[
-        Optional[int], typer.Option(min=1, help="At most so many, with those of earlier calls.")
     ] = None,
     study: Annotated[
         Optional[Path], typer.Option(help="Folder of the search; default: runs/tune-MODEL-LOG.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of the search; that of training is --set seed=N.")
-    ] = 0,
     as_json: options.Json = False,
     *,
+    search_options: SearchOptions,
     log_options: options.LogOptions,
 ) -> None:
-    """Search the settings that do best on the validation part; the same call again goes on."""
-    from dataclasses import asdict
+    """Search for the settings with the best validation metric; repeat the command to continue."""
     from functools import partial
 
     from tclgraph.cli.log import open_split
-    from tclgraph.cli.runs import learned_kind
-    from tclgraph.cli.terminal import print_json, print_table
-    from tclgraph.errors import InputError
+    from tclgraph.cli.runs import trainable_class
     from tclgraph.tuning.search import open_search
 
-    # What can be refused without reading the log is refused before it.
+    # Errors that do not depend on the log are reported before the log is read.
     fixed = options.read_settings(set_)
-    build = partial(learned_kind(model, preset), **fixed)
-    every = build().search_space
-    space = {name: one for name, one in every.items() if name not in fixed}
-    if not space:
-        names = ", ".join(every)
-        raise InputError(f"--set leaves nothing to search; leave out one of {names}")
+    build = partial(trainable_class(model), **fixed)
+    space = _search_space(build(), fixed)
     study = study or Path("runs") / f"tune-{model}-{Path(log).name.split('.')[0]}"
     split = open_split(log, log_options)
 
-    with open_search(build, split, space, folder=study, seed=seed) as search:
-        if before := search.trials():
-            print(f"continuing: {_count(before)} done", file=sys.stderr)
-        try:
-            with _showing(search, 60 * budget) as (progress, tell):
-                search.run(seconds=60 * budget, max_trials=trials, progress=progress, tell=tell)
-        except KeyboardInterrupt:
-            kept = f"{_count(search.trials())} kept in {study}"
-            print(f"stopped; {kept}; the same command goes on", file=sys.stderr)
-            raise typer.Exit(130) from None
-        found = search.trials()
-    best = _best(found, budget)
-    words = ["tclgraph", "train", log]
-    words += ["--model", model] if model != options.DEFAULT_MODEL else []
-    words += ["--preset", preset] if preset else []
+    with open_search(build, split, space, folder=study, seed=search_options.seed) as search:
+        _run(search, search_options, study)
+        trials = search.trials()
+    best = _best(trials, search_options.budget)
+    words = ["tclgraph", "train", log, "--model", model]
     for name, value in {**fixed, **best.settings}.items():
         words += ["--set", f"{name}={value}"]
     command = shlex.join([*words, *log_options.words(), "--run", str(study / "best")])
     if as_json:
-        print_json(
-            {
-                "study": str(study),
-                "model": model,
-                "preset": preset,
-                "metric": search.metric,
-                "combinations": len(search.combinations),
-                "trials": [asdict(one) for one in found],
-                "best": asdict(best),
-                "command": command,
-            }
-        )
+        _print_json(search, trials, best, study=str(study), model=model, command=command)
         return
-    print_table(
-        f"{log}: {_count(found)} of {len(search.combinations)} combinations, best first by "
-        f"{search.metric}\nvalid, {split.sizes['valid']:,} events | graph {split.events.kind} | "
-        f"split {split}",
-        _table(found),
-    )
-    own = next((one for one in found if one.settings == search.own), None)
-    print(f"best: {_told(best)}" + (f"; {preset or model} as it is: {_told(own)}" if own else ""))
+    title = f"{log}: {_count(trials)} of {len(search.combinations)} combinations"
+    _print_trials(title, search, trials, split)
+    print(f"best: {_outcome(best)}{_untuned_outcome(search, trials)}")
     print(f"next: {command}")
-    if len(found) < min(trials or len(search.combinations), len(search.combinations)):
-        print("the same command again searches on")
+    num_wanted = min(search_options.trials or len(search.combinations), len(search.combinations))
+    if len(trials) < num_wanted:
+        print("to continue the search, run the same command again")
+
+
+def _search_space(untuned: "LearnedModel", fixed: dict[str, str]) -> "SearchSpace":
+    """Return the search space of a model without the settings that --set fixes."""
+    from tclgraph.errors import InputError
+    from tclgraph.tuning.search_space import free_settings
+
+    space = free_settings(untuned.search_space, untuned.config, fixed)
+    if not space:
+        names = ", ".join(free_settings(untuned.search_space, untuned.config, ()))
+        raise InputError(f"--set leaves nothing to search; leave out one of {names}")
+    return space
+
+
+def _run(search: "Search", search_options: SearchOptions, study: Path) -> None:
+    """Run the search and show its progress; Ctrl-C ends the command with exit code 130."""
+    if finished := search.trials():
+        print(f"continuing: {_count(finished)} finished", file=sys.stderr)
+    seconds = 60 * search_options.budget
+    try:
+        with _progress_display(search, seconds) as (progress, on_trial_end):
+            search.run(
+                seconds=seconds,
+                max_trials=search_options.trials,
+                progress=progress,
+                on_trial_end=on_trial_end,
+            )
+    except KeyboardInterrupt:
+        print(
+            f"stopped; {study} holds {_count(search.trials())}; "
+            "to continue the search, run the same command again",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
 
 
 def _best(trials: "list[Trial]", budget: float) -> "Trial":
+    """Return the best complete trial."""
     from tclgraph.errors import InputError
 
     for trial in trials:
@@ -122,40 +140,49 @@ def _best(trials: "list[Trial]", budget: float) -> "Trial":
             return trial
     if not trials:
         raise InputError(
-            f"no trial was over within {budget:g} minutes; give a larger --budget, or shorter "
-            "trials, like --set epochs=5"
+            f"no trial finished within {budget:g} minutes; give a larger --budget, or shorten the "
+            "trials, for example by --set epochs=5"
         )
-    raise InputError(f"all of {_count(trials)} failed, the last one so: {trials[-1].error}")
+    raise InputError(f"no trial succeeded; the last error was: {trials[-1].error}")
 
 
-def _count(trials: "list[Trial]") -> str:
-    return f"{len(trials)} trial" + "s" * (len(trials) != 1)
+def _print_json(search: "Search", trials: "list[Trial]", best: "Trial", **context: str) -> None:
+    from dataclasses import asdict
+
+    from tclgraph.cli.terminal import print_json
+
+    print_json(
+        {
+            **context,
+            "metric": search.metric,
+            "combinations": len(search.combinations),
+            "trials": [asdict(trial) for trial in trials],
+            "best": asdict(best),
+        }
+    )
 
 
-def _told(trial: "Trial") -> str:
-    from tclgraph.evaluation.report import decimals
+def _print_trials(title: str, search: "Search", trials: "list[Trial]", split: "Split") -> None:
+    from tclgraph.cli.terminal import print_table
 
-    if trial.error or not trial.valid:
-        return f"failed, {trial.error}"
-    figures = " ".join(f"{one} {trial.valid[one]:.{decimals(one)}f}" for one in _SHOWN)
-    return f"valid {figures} after epoch {trial.epoch}"
+    print_table(
+        f"{title}, best first by {search.metric}\nvalid, {split.sizes['valid']:,} events | "
+        f"kind {split.events.kind} | split {split}",
+        _table(trials),
+    )
 
 
 def _table(trials: "list[Trial]") -> "Table":
     from tclgraph.cli.terminal import new_table
-    from tclgraph.evaluation.report import decimals
 
-    # Ten columns, to be read in a terminal of 80.
-    settings = (name.replace("_", "\n") for name in trials[0].settings)
-    table = new_table(*settings, *_SHOWN, "epoch", "seconds", "state")
+    # Long names are broken and the padding is removed, so that ten columns fit in 80 characters.
+    settings = (re.sub("[._]", "\n", name) for name in trials[0].settings)
+    table = new_table(*settings, *_SHOWN_METRICS, "epoch", "seconds", "state")
     table.padding = (0, 0)
     for trial in trials:
-        figures = ["-" for _ in _SHOWN]
-        if trial.valid:
-            figures = [f"{trial.valid[one]:.{decimals(one)}f}" for one in _SHOWN]
         table.add_row(
             *map(str, trial.settings.values()),
-            *figures,
+            *_figures(trial),
             str(trial.epoch or "-"),
             f"{trial.seconds:.1f}",
             trial.state,
@@ -163,17 +190,50 @@ def _table(trials: "list[Trial]") -> "Table":
     return table
 
 
+def _figures(trial: "Trial") -> list[str]:
+    """Return the formatted metrics of a trial, or dashes for a trial without any."""
+    from tclgraph.evaluation.report import decimals
+
+    if not trial.valid:
+        return ["-"] * len(_SHOWN_METRICS)
+    return [f"{trial.valid[metric]:.{decimals(metric)}f}" for metric in _SHOWN_METRICS]
+
+
+def _outcome(trial: "Trial") -> str:
+    """Describe the result of a trial in a few words."""
+    if trial.error or not trial.valid:
+        return f"failed: {trial.error}"
+    pairs = zip(_SHOWN_METRICS, _figures(trial), strict=True)
+    figures = " ".join(f"{metric} {figure}" for metric, figure in pairs)
+    return f"valid {figures} after epoch {trial.epoch}"
+
+
+def _untuned_outcome(search: "Search", trials: "list[Trial]") -> str:
+    """Describe the result of the settings without tuning, if they have been tried."""
+    for trial in trials:
+        if trial.settings == search.untuned:
+            return f"; without tuning: {_outcome(trial)}"
+    return ""
+
+
+def _count(trials: "list[Trial]") -> str:
+    return f"{len(trials)} trial" + "s" * (len(trials) != 1)
+
+
 @contextmanager
-def _showing(
+def _progress_display(
     search: "Search", seconds: float
 ) -> "Iterator[tuple[ProgressCallback, Callable[[Trial], None]]]":
-    """A bar with time left where someone watches, and a line per trial, on stderr."""
+    """Show a line per trial on stderr, and on a terminal also a bar with the remaining time.
+
+    Yields the two callbacks of `Search.run`: for progress and for the end of a trial.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     from rich.table import Column
 
     console = Console(stderr=True, highlight=False)
-    # What does not fit into a narrow terminal is the end of the text, not the time.
+    # A narrow terminal cuts off the end of the text, not the remaining time.
     text = TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1))
     columns = BarColumn(bar_width=20), TimeRemainingColumn(), text
     started = monotonic()
@@ -181,18 +241,18 @@ def _showing(
     with Progress(*columns, console=console, expand=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("preparing (the first run on a machine compiles)", total=seconds)
 
-        def progress(update: "ProgressUpdate") -> None:
+        def show_progress(update: "ProgressUpdate") -> None:
             bar.update(
                 task, description=f"trial {number}  {update}", completed=monotonic() - started
             )
 
-        def tell(trial: "Trial") -> None:
+        def print_trial(trial: "Trial") -> None:
             nonlocal number
             settings = " ".join(f"{name}={value}" for name, value in trial.settings.items())
             state = " (pruned)" if trial.state == "pruned" else ""
-            line = f"trial {number}: {settings}  {_told(trial)}{state}"
-            # Neither folded nor read as markup: a line of a log.
+            line = f"trial {number}: {settings}  {_outcome(trial)}{state}"
+            # One line per trial, even if it is wider than the terminal; brackets are not markup.
             console.print(f"{line}  {trial.seconds:.1f} s", markup=False, soft_wrap=True)
             number += 1
 
-        yield progress, tell
+        yield show_progress, print_trial

@@ -92,6 +92,14 @@ def restored(config: type[Config], settings: Mapping[str, Any]) -> Config:
     return _validate(config, dict(settings), settings)
 
 
+def read_again(config: Config, settings: Mapping[str, Any]) -> Config:
+    """Return a config of the same class from complete settings under dotted names, as text or not.
+
+    Settings without effect are allowed, because complete settings include them.
+    """
+    return _validate(type(config), _nested(settings), settings)
+
+
 def flattened(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings under dotted names.
 

@@ -1,27 +1,29 @@
-"""Which settings do best on validation: a search that lives in a folder. The only place that knows
-optuna.
+"""A search for the settings with the best validation metric, stored in a folder.
 
-| file             | what                                                                      |
+| file             | contents                                                                  |
 |------------------|---------------------------------------------------------------------------|
-| config.json      | model, settings, data and search space; another search is refused         |
+| config.json      | model, settings, data and search space; a different search is refused     |
 | environment.json | machine and versions                                                      |
-| journal.log      | every trial, as optuna's journal has it: lines are only ever appended     |
-| lock             | empty; parts of it are locked, so that several processes share a search   |
+| journal.log      | all trials, in optuna's journal format                                    |
+| lock             | empty; processes that share the search lock single bytes of it            |
 
-A trial is one combination of values. What it is worth is the validation figure of its best epoch;
-test is never looked at. Which combination comes next depends on the seed and the trials that are
-over, so a search that was interrupted goes on as if it had not been.
+A trial trains the model with one combination of values. Its result is the validation metric of its
+best epoch; the test events are never used. The next combination depends only on the seed and the
+trials so far, so an interrupted search continues as if it had not been interrupted.
 """
 
-import fcntl
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, Self
+from typing import IO, Literal, Self
+
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import FrozenTrial, TrialState
 
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
@@ -29,44 +31,45 @@ from tclgraph.events.split import Split
 from tclgraph.training.learned import LearnedModel
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate
 from tclgraph.training.run_folder import RunFolder, fingerprint
+from tclgraph.tuning.byte_lock import ByteLock
+from tclgraph.tuning.journal import fail_abandoned_trials, open_journal, started_trials
+from tclgraph.tuning.search_space import (
+    SearchSpace,
+    Settings,
+    untuned_settings,
+    with_untuned_values,
+)
 
-try:
-    import optuna
-    from optuna.distributions import BaseDistribution, CategoricalDistribution
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock, JournalStorage
-    from optuna.trial import FrozenTrial, TrialState
-except ModuleNotFoundError:
-    raise InputError('tclgraph tune needs optuna: pip install "tclgraph[tune]"') from None
-
-# Bytes of the lock file, and what it means to hold them.
-_WRITING, _TAKING, _SEARCHING = range(3)
-# Trials drawn at random before what they found is learned from. Searches here are short.
+# Bytes of the lock file. A process holds the first while it writes to the journal, the second while
+# it chooses a combination, and the third, in shared mode, as long as it is searching.
+_WRITE_BYTE, _CHOICE_BYTE, _ACTIVE_BYTE = range(3)
+# Number of random trials before the sampler uses their results. It is small because searches are
+# short.
 _RANDOM_TRIALS = 5
-# No trial is judged by others before so many of them are over, nor before this epoch.
-_TRIALS_BEFORE_PRUNING = 3
-_FIRST_PRUNING_EPOCH = 3
-# When so many proposals in a row have been tried already, any that has not been will do.
-_PROPOSALS = 30
-
-Settings = dict[str, Any]
+# After this many proposals that were already tried, the search picks an untried combination itself.
+_MAX_PROPOSALS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One combination that was tried."""
+    """A finished trial."""
 
     settings: Settings
+    """Values of the searched settings."""
     state: Literal["complete", "pruned", "failed"]
-    """pruned: stopped early, as it did worse than half of the others; failed: see `error`."""
+    """pruned: stopped early because it was worse than the median trial; failed: see `error`."""
     valid: dict[str, float] | None
-    """Metrics of the best epoch."""
+    """Validation metrics of the best epoch."""
     epoch: int | None
-    """The best one."""
+    """Number of the best epoch."""
     seconds: float
+    """Duration of the trial."""
     error: str | None
+    """Message of the error that ended the trial."""
 
     @classmethod
-    def of(cls, trial: FrozenTrial) -> Self:
+    def from_optuna(cls, trial: FrozenTrial) -> Self:
+        """Convert a trial of the journal."""
         best = trial.user_attrs.get("best", {})
         states: dict[TrialState, Literal["complete", "pruned"]] = {
             TrialState.COMPLETE: "complete",
@@ -83,68 +86,51 @@ class Trial:
 
 
 class _OutOfTimeError(Exception):
-    """The budget ended within a trial."""
-
-
-class _Lock(JournalFileOpenLock):
-    """Of one byte of a file. The system opens it when its holder dies, by whatever.
-
-    Optuna's own locks are files, which a killed process leaves behind and others wait for.
-    """
-
-    def __init__(self, file: IO[bytes], byte: int) -> None:
-        self._file, self._byte = file, byte
-
-    def acquire(self, how: int = fcntl.LOCK_EX) -> bool:
-        fcntl.lockf(self._file, how, 1, self._byte)
-        return True
-
-    def release(self) -> None:
-        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._byte)
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    """The time budget ended during a trial."""
 
 
 class Search:
-    """Trials of one model on one log; `open_search` makes it."""
+    """A search for the best settings of a model on a log; `open_search` creates it."""
 
     def __init__(
         self,
         build: Callable[..., LearnedModel],
         split: Split,
-        space: Mapping[str, Sequence[Any]],
+        space: SearchSpace,
         *,
-        own: Settings,
+        untuned: Settings,
         metric: str,
         study: optuna.Study,
         seed: int,
-        taking: _Lock,
+        choice_lock: ByteLock,
     ) -> None:
-        self.own = own
-        """What the model has without tuning."""
+        self.untuned = untuned
+        """Values of the searched settings without tuning."""
         self.metric = metric
+        """Name of the validation metric that is optimized."""
         self.combinations = [
             dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())
         ]
+        """All combinations of values in the search space."""
         self._distributions: dict[str, BaseDistribution] = {
             name: CategoricalDistribution(values) for name, values in space.items()
         }
         self._build, self._split, self._study = build, split, study
-        self._seed, self._taking = seed, taking
+        self._seed, self._choice_lock = seed, choice_lock
 
     def trials(self) -> list[Trial]:
-        """All that are over, best first."""
-        over = [Trial.of(one) for one in _taken(self._study) if one.state is not TrialState.RUNNING]
+        """Return all finished trials, best first."""
+        finished = [
+            Trial.from_optuna(trial)
+            for trial in started_trials(self._study)
+            if trial.state is not TrialState.RUNNING
+        ]
         sign = 1 if self.metric in LOWER_IS_BETTER else -1
 
         def order(trial: Trial) -> tuple[bool, float]:
             return trial.state == "failed", sign * trial.valid[self.metric] if trial.valid else 0.0
 
-        return sorted(over, key=order)
+        return sorted(finished, key=order)
 
     def run(
         self,
@@ -152,58 +138,63 @@ class Search:
         seconds: float,
         max_trials: int | None = None,
         progress: ProgressCallback | None = None,
-        tell: Callable[[Trial], None] | None = None,
+        on_trial_end: Callable[[Trial], None] | None = None,
     ) -> None:
-        """Try combinations until time is up, there are `max_trials` in all, or none is left.
+        """Run trials until the time is up, `max_trials` exist, or every combination is tried.
 
-        The trial that meets the end of the time is dropped. `progress` is called as in `fit`, and
-        `tell` after every trial.
+        The trial that is running when the time is up is discarded. `max_trials` includes the
+        trials of earlier calls. `progress` is called as in `fit`.
         """
         end = time.monotonic() + seconds
-        while time.monotonic() < end and (trial := self._take(max_trials)) is not None:
+        while time.monotonic() < end and (trial := self._start_trial(max_trials)) is not None:
             try:
-                over = self._train(trial, end, progress)
+                finished = self._train(trial, end, progress)
             except _OutOfTimeError:
                 return
-            if tell:
-                tell(Trial.of(over))
+            if on_trial_end:
+                on_trial_end(Trial.from_optuna(finished))
 
-    def _take(self, max_trials: int | None) -> optuna.Trial | None:
-        """Begin a trial with a combination that nobody has taken; None if there is none to take."""
-        with self._taking:
-            taken = _taken(self._study)
-            if len(taken) >= min(max_trials or len(self.combinations), len(self.combinations)):
+    def _start_trial(self, max_trials: int | None) -> optuna.Trial | None:
+        """Start a trial of an untried combination; return None if no further trial is wanted."""
+        with self._choice_lock:
+            started = started_trials(self._study)
+            if len(started) >= min(max_trials or len(self.combinations), len(self.combinations)):
                 return None
-            # One is waiting if a process was killed right here.
+            # A process that is killed between the next two calls leaves a waiting trial.
             if not self._study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
-                self._study.enqueue_trial(self._choose(taken))
+                self._study.enqueue_trial(self._choose_combination(started))
             return self._study.ask(self._distributions)
 
-    def _choose(self, taken: list[FrozenTrial]) -> Settings:
-        tried = [one.params for one in taken]
-        if self.own not in tried:  # first, so that tuning never ends worse than not tuning
-            return self.own
-        chance = random.Random(f"{self._seed} {len(taken)}")
+    def _choose_combination(self, started: list[FrozenTrial]) -> Settings:
+        tried = [trial.params for trial in started]
+        if self.untuned not in tried:  # first, so that tuning never ends with a worse model
+            return self.untuned
+        generator = random.Random(f"{self._seed} {len(started)}")
         sampler = optuna.samplers.TPESampler(
-            seed=chance.randrange(2**32), n_startup_trials=_RANDOM_TRIALS
+            seed=generator.randrange(2**32), n_startup_trials=_RANDOM_TRIALS
         )
-        # In memory, as the journal is no place for proposals that are not taken.
+        # In memory, because rejected proposals must not be written to the journal.
         copy = optuna.create_study(sampler=sampler, direction=self._study.direction)
-        copy.add_trials(taken)
-        for _ in range(_PROPOSALS):
+        copy.add_trials(started)
+        for _ in range(_MAX_PROPOSALS):
             proposal = copy.ask(self._distributions).params
             if proposal not in tried:
                 return proposal
-        return chance.choice([one for one in self.combinations if one not in tried])
+        return generator.choice(
+            [combination for combination in self.combinations if combination not in tried]
+        )
 
     def _train(
         self, trial: optuna.Trial, end: float, progress: ProgressCallback | None
     ) -> FrozenTrial:
-        def follow(update: ProgressUpdate) -> None:
+        """Train the model with the settings of a trial, and store the result in the journal."""
+
+        def report_progress(update: ProgressUpdate) -> None:
             if progress:
                 progress(update)
             if not update.is_epoch_end:
-                # Not at the end of an epoch, which may have been the last.
+                # The time is not checked at the end of an epoch, because the last epoch counts
+                # even if it ends late.
                 if time.monotonic() > end:
                     raise _OutOfTimeError
                 return
@@ -216,14 +207,14 @@ class Search:
 
         tell = self._study.tell
         try:
-            self._build(**trial.params).fit(self._split, progress=follow)
+            self._build(**trial.params).fit(self._split, progress=report_progress)
         except optuna.TrialPruned:
             return tell(trial, state=TrialState.PRUNED)
-        except InputError as error:  # it diverged, or these settings do not go together
+        except InputError as error:  # training diverged, or the settings contradict each other
             trial.set_user_attr("error", str(error))
             return tell(trial, state=TrialState.FAIL)
         except BaseException:
-            tell(trial, state=TrialState.FAIL)  # without an error: to be tried again
+            tell(trial, state=TrialState.FAIL)  # without an error, so it will be tried again
             raise
         return tell(trial, trial.user_attrs["best"]["valid"][self.metric])
 
@@ -232,23 +223,20 @@ class Search:
 def open_search(
     build: Callable[..., LearnedModel],
     split: Split,
-    search_space: Mapping[str, Sequence[Any]],
+    search_space: SearchSpace,
     *,
     folder: str | Path,
     seed: int = 0,
 ) -> Iterator[Search]:
-    """Begin a search in a folder, or go on with the one that is there.
+    """Start a search in a folder, or continue the search that the folder holds.
 
-    `build` makes an unfitted model; it is given values of the search space by name. A value that
-    the model has without being given any is tried even if the search space leaves it out.
+    `build` creates an unfitted model from values of the search space, given by name. The values
+    that the model has without tuning are always tried, even if the search space lacks them.
     """
     model = build()
-    own = {name: getattr(model.config, name) for name in search_space}
-    space = {
-        name: tuple(values) if own[name] in values else (own[name], *values)
-        for name, values in search_space.items()
-    }
-    told = {
+    untuned = untuned_settings(search_space, model.config)
+    space = with_untuned_values(search_space, untuned)
+    config = {
         "model": model.name,
         "settings": asdict(model.config),
         "data": fingerprint(split),
@@ -256,24 +244,32 @@ def open_search(
     }
     metric = model.config.choose_by
     run = RunFolder(folder)
-    known = run.read_config()
-    if known is not None:  # a folder that is refused stays as it is
-        if "search_space" not in known:
-            raise InputError(f"{folder} holds no search but a training run; give another folder")
-        run.open(told, resume=True)
+    stored_config = run.read_config()
+    if stored_config is not None:  # checked before anything is written to the folder
+        if "search_space" not in stored_config:
+            raise InputError(f"{folder} holds a training run, not a search; give another folder")
+        run.open(config, resume=True)
     with _lock_file(run.path) as file:
-        taking, searching = _Lock(file, _TAKING), _Lock(file, _SEARCHING)
-        with taking:
-            run.open(told, resume=True)
-            study = _open_study(run.path, _Lock(file, _WRITING), metric)
-            _let_go_of_the_dead(study, searching)
+        choice_lock = ByteLock(file, _CHOICE_BYTE)
+        with choice_lock:
+            run.open(config, resume=True)
+            study = open_journal(run.path / "journal.log", ByteLock(file, _WRITE_BYTE), metric)
+            fail_abandoned_trials(study, ByteLock(file, _ACTIVE_BYTE))
         yield Search(
-            build, split, space, own=own, metric=metric, study=study, seed=seed, taking=taking
+            build,
+            split,
+            space,
+            untuned=untuned,
+            metric=metric,
+            study=study,
+            seed=seed,
+            choice_lock=choice_lock,
         )
 
 
 @contextmanager
 def _lock_file(folder: Path) -> Iterator[IO[bytes]]:
+    """Open the lock file of a folder; closing it releases every lock that this process holds."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("a+b")
@@ -281,52 +277,3 @@ def _lock_file(folder: Path) -> Iterator[IO[bytes]]:
         raise InputError(f"cannot write {folder}: {error.strerror}") from None
     with file:
         yield file
-
-
-def _open_study(folder: Path, writing: _Lock, metric: str) -> optuna.Study:
-    # Optuna tells of every study that is made, also of those in memory.
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    path = folder / "journal.log"
-    with writing:
-        _drop_half_a_line(path)
-    try:
-        return optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(str(path), lock_obj=writing)),
-            study_name="tune",
-            load_if_exists=True,
-            direction="minimize" if metric in LOWER_IS_BETTER else "maximize",
-            pruner=optuna.pruners.MedianPruner(
-                n_startup_trials=_TRIALS_BEFORE_PRUNING, n_warmup_steps=_FIRST_PRUNING_EPOCH
-            ),
-        )
-    except (ValueError, KeyError) as error:
-        raise InputError(f"cannot read {path} ({error}); begin in another folder") from None
-
-
-def _drop_half_a_line(path: Path) -> None:
-    """A full disk leaves one at the end, and optuna could read nothing that follows it."""
-    with path.open("a+b") as file:
-        file.seek(0)
-        file.truncate(file.read().rfind(b"\n") + 1)
-
-
-def _let_go_of_the_dead(study: optuna.Study, searching: _Lock) -> None:
-    """Free the trials of killed processes, unless another process is alive and may run them."""
-    try:
-        searching.acquire(fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        pass
-    else:
-        for one in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-            study.tell(one.number, state=TrialState.FAIL)
-    searching.acquire(fcntl.LOCK_SH)
-
-
-def _taken(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that are over or under way, without those that were interrupted."""
-    return [
-        one
-        for one in study.get_trials(deepcopy=False)
-        if one.state is not TrialState.WAITING
-        and (one.state is not TrialState.FAIL or "error" in one.user_attrs)
-    ]

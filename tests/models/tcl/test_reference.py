@@ -1,6 +1,6 @@
-"""The product against the paper's equations written down slowly, in double precision.
+"""TCL agrees with a slow transcription of the paper's equations, in double precision.
 
-Streams have repeats, ties, self-loops and nodes that were not seen yet; every switch is drawn.
+Streams have repeats, ties, self-loops and unseen nodes; every setting is drawn.
 """
 
 from typing import Any
@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from tclgraph.encoding.training_windows import SampledRoots
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.models.learned import LearnedModel
 from tclgraph.models.tcl.model import TCL
-from tclgraph.models.tcl.windows import TrainingWindows, Window
 from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
-from tests.streams import as_split, streams
+from tclgraph.sampling.dependency_subgraphs import pack
+from tclgraph.testing.streams import cut, streams
 
 # Few, as a kernel is compiled for each (heads, head width).
 SHAPES: tuple[dict[str, Any], ...] = (
@@ -35,7 +37,7 @@ seeds = st.integers(0, 999)
 
 @st.composite
 def tcl_settings(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
-    return {
+    chosen = {
         **draw(st.sampled_from(SHAPES)),
         "levels": draw(st.integers(1, 5)),
         "blocks": draw(st.integers(1, 3)),
@@ -44,31 +46,35 @@ def tcl_settings(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
         "cross_attention": draw(st.booleans()),
         "objective": draw(st.sampled_from(["contrastive", "point-process"])),
         "residual": draw(st.sampled_from(["query", "input"])),
-        "intervals": draw(st.sampled_from(["linear", "log"])),
         "feed_forward_width": draw(st.sampled_from([None, 3])),
-        "rank_by": draw(st.sampled_from(["density", "intensity"])),
-        "survival_weight": draw(st.sampled_from([1.0, 0.5])),
         "negatives": draw(st.integers(1, 3)),
-        "negative_pool": draw(st.sampled_from([None, 2, 3])),
         "batch_size": draw(st.integers(1, 6)),
         "input_dropout": draw(st.sampled_from([0.0, 0.25, 0.6])),
         **fixed,
     }
+    if chosen["negatives"] != "all":
+        chosen["negative_pool"] = draw(st.sampled_from([None, 2, 3]))
+    if chosen["time_embedding"]:
+        chosen["interval_scale"] = draw(st.sampled_from(["linear", "log"]))
+    if chosen["objective"] == "point-process":
+        chosen["rank_by"] = draw(st.sampled_from(["density", "intensity"]))
+        chosen["survival_weight"] = draw(st.sampled_from([1.0, 0.5]))
+    return chosen
 
 
 @st.composite
 def cut_streams(draw: st.DrawFn) -> Split:
-    """Trained on a part, so that the rest has nodes which training never met."""
+    """Draw a stream and its training part; the rest may have nodes unseen in training."""
     # Mostly long ones: in short ones no sub-graph is ever cut at its last level.
     fewest = draw(st.sampled_from([20, 16, 3]))
     events = draw(streams(min_events=fewest, max_events=28))
     train_end = draw(st.integers(1, len(events)))
-    return as_split(events, train_end, train_end)
+    return cut(events, train_end, train_end)
 
 
 def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
-    """With random values everywhere, so that nothing hides behind a zero or a one."""
-    model = TCL("paper", **chosen)
+    """Build TCL with random parameters, so that no error hides behind a zero or a one."""
+    model = TCL(**chosen)
     model.prepare(split)
     model.network.double()
     generator = torch.Generator().manual_seed(seed)
@@ -81,8 +87,11 @@ def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
 
 
 def reference_of(model: TCL, events: EventStream, **dropout: Any) -> ReferenceTCL:
-    known = dict(model.network.named_parameters())
-    return ReferenceTCL(events, known, model.config, model.network.units, **dropout)
+    parameters = {
+        name.removeprefix("encoder."): parameter
+        for name, parameter in model.network.named_parameters()
+    }
+    return ReferenceTCL(events, parameters, model.config, model.network.scale, **dropout)
 
 
 def all_vectors(model: TCL) -> Tensor:
@@ -92,29 +101,38 @@ def all_vectors(model: TCL) -> Tensor:
     return torch.from_numpy(np.concatenate(sides))
 
 
-def columns_of(window: Window) -> list[list[int]]:
-    """Nodes of each event: source, target, negatives."""
-    packed = window.packed
-    root_node = packed.row_node[packed.query_row[packed.root_query]]
-    nodes: list[list[int]] = root_node[window.position].tolist()
+def draw_roots(model: TCL, window: int, random: np.random.Generator) -> SampledRoots:
+    """Draw the roots of a training window, as `TCL.loss` does."""
+    event = model.windows.events(window)
+    negatives = model.draw_negatives(event, random)
+    return model.windows.sampled_roots(event, negatives, model.network.encoder.absent_node)
+
+
+def nodes_of(model: TCL, roots: SampledRoots) -> list[list[int]]:
+    """Return the nodes of each event: source, target, negatives."""
+    instance = roots.instance
+    node = model.windows.graph.node
+    nodes: list[list[int]] = np.where(
+        instance >= 0, node[np.maximum(instance, 0)], -1 - instance
+    ).tolist()
     return nodes
 
 
-def gradients(model: TCL, loss: Tensor) -> dict[str, Tensor]:
+def gradients(model: LearnedModel, loss: Tensor) -> dict[str, Tensor]:
     named = dict(model.network.named_parameters())
-    found = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    values = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
     return {
         name: torch.zeros_like(parameter) if gradient is None else gradient
-        for (name, parameter), gradient in zip(named.items(), found, strict=True)
+        for (name, parameter), gradient in zip(named.items(), values, strict=True)
     }
 
 
-def assert_near(ours: Tensor, theirs: Tensor, what: str = "", *, within: float = 1e-8) -> None:
-    """Absolutely or relatively."""
-    assert_close(ours, theirs, rtol=within, atol=within, msg=lambda told: f"{what} {told}")
+def assert_near(ours: Tensor, theirs: Tensor, name: str = "", *, within: float = 1e-8) -> None:
+    """Compare with an absolute and relative tolerance."""
+    assert_close(ours, theirs, rtol=within, atol=within, msg=lambda text: f"{name} {text}")
 
 
-def assert_same_loss(model: TCL, ours: Tensor, theirs: Tensor) -> None:
+def assert_same_loss(model: LearnedModel, ours: Tensor, theirs: Tensor) -> None:
     assert_near(ours, theirs)
     expected = gradients(model, theirs)
     for name, gradient in gradients(model, ours).items():
@@ -202,8 +220,8 @@ def test_recommendations_at_a_time_are_by_sim(
     strictly_before = sum(time < at for time in events.time.tolist())
     expected = reference.similarity_to_all_targets(source, strictly_before)
     listed = model.recommend(events.sources.key(source), top=events.num_targets, at=at)
-    order = events.targets.ids([one.target for one in listed])
-    ours = torch.tensor([one.score for one in listed], dtype=torch.float64)
+    order = events.targets.ids([entry.target for entry in listed])
+    ours = torch.tensor([entry.score for entry in listed], dtype=torch.float64)
     assert_near(ours, expected[torch.from_numpy(order)])
     assert sorted(order.tolist()) == list(range(events.num_targets))
 
@@ -214,42 +232,59 @@ def test_loss_and_every_gradient(
     split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
 ) -> None:
     model = untrained(chosen, split, seed)
-    windows = TrainingWindows(split.train, model.config)
-    at = data.draw(st.integers(0, len(windows) - 1))
-    window = windows.draw(at, np.random.default_rng(seed))
-    columns = columns_of(window)
-    first = at * model.config.batch_size
+    window = data.draw(st.integers(0, len(model.windows) - 1))
+    roots = draw_roots(model, window, np.random.default_rng(seed))
+    nodes = nodes_of(model, roots)
     reference = reference_of(model, split.train)
-    theirs = reference.loss(range(first, first + len(columns)), [row[2:] for row in columns])
-    assert_same_loss(model, model.loss_of(window), theirs)
+    expected = reference.loss(roots.event.tolist(), [row[2:] for row in nodes])
+    assert_same_loss(model, model.sampled_loss(roots), expected)
+
+
+@settings(max_examples=30)
+@given(
+    split=cut_streams(),
+    chosen=tcl_settings(objective="contrastive", negatives="all", input_dropout=0.0),
+    seed=seeds,
+    data=st.data(),
+)
+def test_all_targets_as_negatives(
+    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+) -> None:
+    model = untrained(chosen, split, seed)
+    window = data.draw(st.integers(0, len(model.windows) - 1))
+    event = model.windows.events(window)
+    candidates = set((model.windows.candidates + model.graph.space.first_target).tolist())
+    true = (model.windows.targets(event) + model.graph.space.first_target).tolist()
+    reference = reference_of(model, split.train)
+    negatives = [sorted(candidates - {target}) for target in true]
+    ours = model.loss(window, np.random.default_rng(seed))
+    assert_same_loss(model, ours, reference.loss(event.tolist(), negatives))
 
 
 @settings(max_examples=40)
 @given(split=cut_streams(), chosen=tcl_settings(input_dropout=0.5), seed=seeds, data=st.data())
-def test_loss_and_every_gradient_with_input_dropped_out(
+def test_loss_and_every_gradient_with_input_dropout(
     split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
 ) -> None:
     model = untrained(chosen, split, seed)
-    windows = TrainingWindows(split.train, model.config)
-    at = data.draw(st.integers(0, len(windows) - 1))
-    ours = model.loss(at, np.random.default_rng(seed))
+    window = data.draw(st.integers(0, len(model.windows) - 1))
+    ours = model.loss(window, np.random.default_rng(seed))
 
-    random = np.random.default_rng(seed)  # negatives are drawn first, then what is kept
-    window = windows.draw(at, random)
-    packed = window.packed
+    random = np.random.default_rng(seed)  # negatives are drawn first, then the dropout mask
+    roots = draw_roots(model, window, random)
+    packed = pack(model.windows.graph, roots.pairs, model.config.levels)
     shape = len(packed.row_instance), model.config.width
-    kept = torch.from_numpy(random.random(shape, dtype=np.float32) < 0.5).double()
+    mask = torch.from_numpy(random.random(shape, dtype=np.float32) < 0.5).double()
     dropout = {}
     for row, instance in enumerate(packed.row_instance.tolist()):
         node = int(packed.row_node[row])
         is_real = instance >= 0
         member = Instance(instance // 2, instance % 2, node) if is_real else without_past(node)
-        dropout[member, int(packed.row_depth[row])] = kept[row]
-    columns = columns_of(window)
-    first = at * model.config.batch_size
+        dropout[member, int(packed.row_depth[row])] = mask[row]
+    nodes = nodes_of(model, roots)
     reference = reference_of(model, split.train, dropout=dropout)
-    theirs = reference.loss(range(first, first + len(columns)), [row[2:] for row in columns])
-    assert_same_loss(model, ours, theirs)
+    expected = reference.loss(roots.event.tolist(), [row[2:] for row in nodes])
+    assert_same_loss(model, ours, expected)
 
 
 @given(split=cut_streams(), chosen=tcl_settings(), seed=seeds)
@@ -257,28 +292,38 @@ def test_windows_hold_every_training_event_with_other_targets(
     split: Split, chosen: dict[str, Any], seed: int
 ) -> None:
     past = Past(split.train)
-    windows = TrainingWindows(split.train, TCL("paper", **chosen).config)
+    model = untrained(chosen, split, seed)
     random = np.random.default_rng(seed)
-    columns = [row for at in range(len(windows)) for row in columns_of(windows.draw(at, random))]
-    assert [tuple(row[:2]) for row in columns] == past.parties
-    met = {target for _, target in past.parties}
-    if len(met) == 1:
-        met = set(range(past.first_target, past.num_nodes))
-    for row in columns:
-        assert set(row[2:]) <= met - {row[1]}
-        assert len(row) == (2 if len(met) == 1 else 2 + chosen["negatives"])
+    rows = [
+        row
+        for window in range(len(model.windows))
+        for row in nodes_of(model, draw_roots(model, window, random))
+    ]
+    assert [tuple(row[:2]) for row in rows] == past.parties
+    targets = {target for _, target in past.parties}
+    if len(targets) == 1:
+        targets = set(range(past.first_target, past.num_nodes))
+    for row in rows:
+        assert set(row[2:]) <= targets - {row[1]}
+        assert len(row) == (2 if len(targets) == 1 else 2 + chosen["negatives"])
 
 
 @given(split=cut_streams(), chosen=tcl_settings())
-def test_times_are_counted_in_what_training_had(split: Split, chosen: dict[str, Any]) -> None:
+def test_intervals_are_scaled_by_training_statistics(split: Split, chosen: dict[str, Any]) -> None:
     model = untrained(chosen, split, 0)
     past = Past(split.train)
-    instances = [one for event in range(len(past.time)) for one in past.instances(event, -1)]
-    gaps = [past.interval(one) for one in instances if past.previous_event(one) is not None]
-    mean = float(np.mean(gaps or [0.0])) or 1.0
-    spread = float(np.std(np.log1p(gaps or [0.0]))) or 1.0
-    assert model.network.units.mean == pytest.approx(mean)
-    assert model.network.units.log_deviation == pytest.approx(spread)
+    instances = [
+        instance for event in range(len(past.time)) for instance in past.instances(event, -1)
+    ]
+    intervals = [
+        past.interval(instance)
+        for instance in instances
+        if past.previous_event(instance) is not None
+    ]
+    mean = float(np.mean(intervals or [0.0])) or 1.0
+    spread = float(np.std(np.log1p(intervals or [0.0]))) or 1.0
+    assert model.network.scale.mean == pytest.approx(mean)
+    assert model.network.scale.log_deviation == pytest.approx(spread)
 
 
 @settings(max_examples=25)
@@ -290,5 +335,5 @@ def test_single_precision_is_near_double(split: Split, chosen: dict[str, Any], s
     for model in (double, single):
         model.observe(split.events)
     assert_near(all_vectors(single).double(), all_vectors(double), within=1e-4)
-    window = TrainingWindows(split.train, double.config).draw(0, np.random.default_rng(seed))
-    assert_near(single.loss_of(window).double(), double.loss_of(window), within=1e-4)
+    roots = draw_roots(double, 0, np.random.default_rng(seed))
+    assert_near(single.sampled_loss(roots).double(), double.sampled_loss(roots), within=1e-4)

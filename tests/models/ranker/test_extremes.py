@@ -1,4 +1,4 @@
-"""The default preset must learn from the log whether sources come back or never do."""
+"""The ranker learns from the log whether sources repeat their targets or never do."""
 
 from collections.abc import Callable
 
@@ -9,14 +9,14 @@ from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.stream import EventStream
 from tclgraph.heuristics.rules import heuristics_for
-from tclgraph.models.tcl.model import TCL
+from tclgraph.models.ranker.model import Ranker
 
 SOURCES, TARGETS, COMMUNITIES = 120, 150, 3
 FAMILIAR = 15
 
 
 def stream_of(next_target: Callable[[int, list[int]], int], events_each: int) -> EventStream:
-    """Sources take turns in random order; each one's next target follows from those it had."""
+    """Let sources act in random order; each next target follows from the source's earlier ones."""
     random = np.random.default_rng(0)
     had: list[list[int]] = [[] for _ in range(SOURCES)]
     turns = np.concatenate([random.permutation(SOURCES) for _ in range(events_each)]).tolist()
@@ -29,7 +29,7 @@ def stream_of(next_target: Callable[[int, list[int]], int], events_each: int) ->
 
 
 def never_twice() -> EventStream:
-    """Mostly the next of the community's targets that the source has not had, else any of them."""
+    """Make a stream without repeats: mostly the next unused target of the community, else any."""
     random = np.random.default_rng(1)
     own = TARGETS // COMMUNITIES
 
@@ -46,7 +46,7 @@ def never_twice() -> EventStream:
 
 
 def always_again() -> EventStream:
-    """Some targets to begin with, and then only these: mostly in the same order, else any."""
+    """Make a stream of repeats: a few first targets, then only these, mostly in the same order."""
     random = np.random.default_rng(2)
 
     def choose(source: int, had: list[int]) -> int:
@@ -58,12 +58,12 @@ def always_again() -> EventStream:
 
 
 @pytest.mark.parametrize("stream", [never_twice, always_again])
-def test_the_default_beats_every_floor(stream: Callable[[], EventStream]) -> None:
+def test_the_ranker_beats_every_heuristic(stream: Callable[[], EventStream]) -> None:
     events = stream()
     split = events.split(0.7, 0.15)
     num_pairs = len(events) if stream is never_twice else FAMILIAR * SOURCES
     assert len(np.unique(events.pairs())) == num_pairs
-    ours = evaluate(TCL(threads=1).fit(split), split)
+    ours = evaluate(Ranker(threads=1).fit(split), split)
     assert len(ours.heuristics) == len(heuristics_for("bipartite"))
     for heuristic in ours.heuristics:
         for metric in ("MR", "MRR", "Hit@10"):

@@ -1,0 +1,40 @@
+"""`tclgraph similar`: the nodes whose vectors are most similar to a node's."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tclgraph.cli import options
+
+
+def similar(
+    run: Annotated[Path, typer.Argument(help="Folder of a run or of a saved model.")],
+    key: Annotated[str, typer.Option(help="Key of the node, as in the log.")],
+    side: Annotated[str, typer.Option(help="Side of the node: source or target.")] = "source",
+    at: options.At = None,
+    top: options.Top = 10,
+    as_json: options.Json = False,
+) -> None:
+    """Show the nodes of the same side with the highest cosine similarity, best first."""
+    from tclgraph.cli.terminal import new_table, print_json, print_table
+    from tclgraph.errors import InputError
+    from tclgraph.events.times import parse_time
+    from tclgraph.registry import load_model
+
+    if side not in ("source", "target"):
+        raise InputError(f"unknown side {side!r}; give source or target")
+    neighbors = load_model(run).similar(
+        key,
+        top=top,
+        side="source" if side == "source" else "target",
+        at=None if at is None else parse_time(at),
+    )
+    if as_json:
+        entries = [neighbor._asdict() for neighbor in neighbors]
+        print_json({"key": key, "side": side, "at": at, "neighbors": entries})
+        return
+    table = new_table(side, "similarity")
+    for neighbor in neighbors:
+        table.add_row(str(neighbor.key), f"{neighbor.similarity:.4f}")
+    print_table(f"most similar to {key}:", table)

@@ -1,0 +1,246 @@
+"""What every model promises, whatever it learns and however it computes.
+
+A check takes a function that builds an unfitted model and a kind of graph, and raises an
+AssertionError if the promise is broken. Small settings make it quick; what is promised does not
+depend on size:
+
+    import pytest
+    from tclgraph.testing import CHECKS
+
+    @pytest.mark.parametrize("check", CHECKS)
+    @pytest.mark.parametrize("kind", ["bipartite", "one-mode"])
+    def test_contract(check, kind):
+        check(lambda: MyModel(width=4), kind)
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from tclgraph.answers.recommendations import seen_targets
+from tclgraph.arrays import ScoreArray
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.models.interface import Model
+from tclgraph.testing.streams import KINDS, cut, splits
+from tclgraph.training.trainable import Trainable
+
+Build: TypeAlias = Callable[[], Model]
+Check: TypeAlias = Callable[[Build, GraphKind], None]
+
+# A trained model is fitted for every example, a rule is cheap.
+_EXAMPLES_TRAINED, _EXAMPLES_RULE = 15, 60
+
+
+def check_contract(build: Build, kinds: tuple[GraphKind, ...] = KINDS) -> None:
+    """Run all checks on a model."""
+    for kind in kinds:
+        for check in CHECKS:
+            check(build, kind)
+
+
+def check_future_never_changes_a_score(build: Build, kind: GraphKind) -> None:
+    """No score depends on its own event or on a later one."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        # From event `now` on everything changes; the source and time of the query at `now` stay.
+        now = data.draw(st.integers(split.valid_end, len(split.events) - 1))
+        random = np.random.default_rng(data.draw(st.integers(0, 99)))
+        other = replace(split, events=_with_another_future(split.events, now, random))
+        rows = slice(0, now - split.valid_end + 1)
+        model, other_model = _ready_for_test(build, split), _ready_for_test(build, other)
+        scores = model.score_each(split.test)[rows]
+        other_scores = other_model.score_each(other.test)[rows]
+        _assert_same(model, scores, other_scores)
+
+    _for_examples(build, check)
+
+
+def check_block_equals_single_events(build: Build, kind: GraphKind) -> None:
+    """Scoring a block equals scoring and observing one event at a time, states included."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        block, single = _ready_for_test(build, split), _ready_for_test(build, split)
+        expected = Model.score_each(single, split.test)
+        _assert_same(block, block.score_each(split.test), expected)
+        _assert_same(block, _scores_of_all(block, split), _scores_of_all(single, split))
+
+    _for_examples(build, check)
+
+
+def check_queries_are_independent(build: Build, kind: GraphKind) -> None:
+    """Many queries at once equal one by one, and asking changes nothing."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        model, test = _ready_for_test(build, split), split.test
+        together = model.score(test.source, test.time)
+        for row in range(len(test)):
+            alone = model.score(test.source[row : row + 1], test.time[row : row + 1])
+            _assert_same(model, alone[0], together[row])
+        assert_array_equal(model.score(test.source, test.time), together)
+
+    _for_examples(build, check)
+
+
+def check_appending_equals_rebuilding(build: Build, kind: GraphKind) -> None:
+    """Observing events one by one equals forgetting and observing all at once."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        appended, rebuilt = build().fit(split), build().fit(split)
+        for event in range(split.train_end, len(split.events)):
+            appended.observe(split.events[event : event + 1])
+        rebuilt.forget()
+        rebuilt.observe(split.events)
+        _assert_same(appended, _scores_of_all(appended, split), _scores_of_all(rebuilt, split))
+
+    _for_examples(build, check)
+
+
+def check_saving_changes_nothing(build: Build, kind: GraphKind) -> None:
+    """A loaded model scores, observes and forgets like the one that was saved, bit for bit."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        model = _ready_for_test(build, split)
+        with TemporaryDirectory() as folder:
+            model.save(Path(folder) / "run")
+            loaded = type(model).load(Path(folder) / "run", device="cpu")
+        assert_array_equal(loaded.score_each(split.test), model.score_each(split.test))
+        loaded.forget()
+        loaded.observe(split.train)
+        refitted = build().fit(split)
+        assert_array_equal(loaded.score_each(split.test), refitted.score_each(split.test))
+
+    _for_examples(build, check)
+
+
+def check_fitting_is_repeatable(build: Build, kind: GraphKind) -> None:
+    """Fitting twice gives the same scores, bit for bit."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        once, twice = (_ready_for_test(build, split).score_each(split.test) for _ in range(2))
+        assert_array_equal(once, twice)
+
+    _for_examples(build, check)
+
+
+def check_nodes_without_history_are_scored(build: Build, kind: GraphKind) -> None:
+    """Every source gets finite scores for every target, also nodes without events."""
+    stream = EventStream.from_columns(list("abcd"), list("wxyz"), range(4), kind=kind)
+    model = build().fit(cut(stream, 1, 2))
+    scores = model.score(np.arange(stream.num_sources), np.full(stream.num_sources, 9.0))
+    assert scores.shape == (stream.num_sources, stream.num_targets)
+    assert np.isfinite(scores).all()
+
+
+def check_a_stream_of_one_training_event(build: Build, kind: GraphKind) -> None:
+    """One training event is enough to fit, and an empty history to score."""
+    stream = EventStream.from_columns(list("aa"), list("bb"), [7.0, 8.0], kind=kind)
+    model = build().fit(cut(stream, 1, 2))
+    assert np.isfinite(model.score(stream.source, stream.time)).all()
+    model.forget()
+    assert model.score_each(stream).shape == (2, stream.num_targets)
+
+
+def check_recommendations_follow_scores(build: Build, kind: GraphKind) -> None:
+    """Recommendations are sorted, restricted and filtered as asked, for one source as for many."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        model = _ready_for_test(build, split)
+        state = model.state
+        sources, targets = state.sources.keys.to_list(), state.targets.keys.to_list()
+        many = model.recommend_many(sources, top=len(targets))
+        for source in sources:
+            ranking = many[source]
+            scores = [entry.score for entry in ranking]
+            assert scores == sorted(scores, reverse=True)
+            assert sorted(entry.target for entry in ranking) == sorted(targets)
+            _assert_same_ranking(model, model.recommend(source, top=len(targets)), ranking)
+        allowed = targets[: data.draw(st.integers(1, len(targets)))]
+        chosen = model.recommend(sources[0], candidates=allowed, top=len(targets))
+        assert sorted(entry.target for entry in chosen) == sorted(allowed)
+        seen = {targets[target] for target in seen_targets(state, 0).tolist()}
+        unseen = model.recommend(sources[0], exclude_seen=True, top=len(targets))
+        assert {entry.target for entry in unseen} == set(targets) - seen
+        # At the time of the first event nothing is known yet.
+        model.recommend(sources[0], at=float(split.events.time[0]))
+
+    _for_examples(build, check)
+
+
+CHECKS: tuple[Check, ...] = (
+    check_future_never_changes_a_score,
+    check_block_equals_single_events,
+    check_queries_are_independent,
+    check_appending_equals_rebuilding,
+    check_saving_changes_nothing,
+    check_fitting_is_repeatable,
+    check_nodes_without_history_are_scored,
+    check_a_stream_of_one_training_event,
+    check_recommendations_follow_scores,
+)
+"""All checks; each takes a function that builds a model, and a kind of graph."""
+
+
+def _for_examples(build: Build, check: Callable[[st.DataObject], None]) -> None:
+    is_trained = isinstance(build(), Trainable)
+    num_examples = _EXAMPLES_TRAINED if is_trained else _EXAMPLES_RULE
+    run: Callable[[], Any] = settings(max_examples=num_examples, deadline=None)(
+        given(st.data())(check)
+    )
+    run()
+
+
+def _ready_for_test(build: Build, split: Split) -> Model:
+    model = build().fit(split)
+    model.observe(split.valid)
+    return model
+
+
+def _scores_of_all(model: Model, split: Split) -> ScoreArray:
+    sources = np.arange(split.events.num_sources)
+    return model.score(sources, np.full(len(sources), split.events.time[-1]))
+
+
+def _with_another_future(
+    events: EventStream, now: int, random: np.random.Generator
+) -> EventStream:
+    num_changed = len(events) - now
+    source, target, time = events.source.copy(), events.target.copy(), events.time.copy()
+    target[now:] = random.integers(events.num_targets, size=num_changed)
+    source[now + 1 :] = random.integers(events.num_sources, size=num_changed - 1)
+    time[now + 1 :] += np.sort(random.uniform(0, 100, size=num_changed - 1))
+    return replace(events, source=source, target=target, time=time)
+
+
+def _assert_same(model: Model, scores: ScoreArray, expected: ScoreArray) -> None:
+    """Compare exactly; a trained model may take sums in another order."""
+    if isinstance(model, Trainable):
+        assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    else:
+        assert_array_equal(scores, expected)
+
+
+def _assert_same_ranking(model: Model, ranking: Any, expected: Any) -> None:
+    scores = {entry.target: entry.score for entry in ranking}
+    expected_scores = {entry.target: entry.score for entry in expected}
+    assert scores.keys() == expected_scores.keys()
+    order = list(scores)
+    _assert_same(
+        model,
+        np.array([scores[target] for target in order]),
+        np.array([expected_scores[target] for target in order]),
+    )
