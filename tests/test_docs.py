@@ -60,7 +60,8 @@ def test_commands_of_the_tutorial(
     python, *_ = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(tmp_path)
     # The first example writes the log that the commands read.
-    exec("\n".join(line[4:] for line in python.splitlines() if line.startswith((">>> ", "... "))))
+    lines = [line[4:] for line in python.splitlines() if line.startswith((">>> ", "... "))]
+    exec("\n".join(lines), {})
     blocks = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
     commands = [line for block in blocks for line in block.replace("\\\n", "").splitlines()]
     verbs = {shlex.split(command)[1] for command in commands}
