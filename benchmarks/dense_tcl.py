@@ -1,8 +1,9 @@
-"""TCL as a good engineer would write it first: every sub-graph padded, everything dense.
+"""A straightforward dense implementation of TCL, as a baseline for the speed of the package.
 
-Each of a batch's sources, targets and negatives gets its two sub-graphs in 2^k - 1 slots, laid out
-as a binary heap (the children of slot i are 2i + 1 and 2i + 2), with masks for what is missing and
-for what each slot may attend to. It uses the product's parameters and gives the product's loss.
+The two sub-graphs of every source, target and negative of a batch are padded to 2^k - 1 slots, laid
+out as a binary heap (the children of slot i are 2i + 1 and 2i + 2). Masks mark the missing slots
+and the slots that each slot may attend to. The parameters are those of the package's network, and
+the loss is the same.
 """
 
 import torch
@@ -16,7 +17,7 @@ from tclgraph.objectives.contrastive import contrastive_loss
 
 
 class DenseTCL:
-    """The forward pass and loss over padded sub-graphs."""
+    """Computes the forward pass and the loss over padded sub-graphs."""
 
     def __init__(self, network: TCLNetwork, graph: DependencyGraph) -> None:
         self.network = network
@@ -32,9 +33,9 @@ class DenseTCL:
         self.below = below
 
     def loss(self, instance_BC: Tensor, *, dropout: float) -> Tensor:
-        """Of events whose source, target and negatives were last seen as these instances.
+        """Return the loss of events, given the last instances of source, target and negatives.
 
-        A negative instance -1 - n stands for node n without a past.
+        A negative instance -1 - n stands for node n without events.
         """
         is_known = instance_BC >= 0
         absent = torch.full_like(instance_BC, -1 - self.network.absent)
@@ -47,27 +48,27 @@ class DenseTCL:
         return contrastive_loss(similarity_BC[:, 0], similarity_BC[:, 1:])
 
     def _encode(self, roots_P2: Tensor, dropout: float) -> Tensor:
-        """States of both roots of every pair, [P, 2, D]."""
+        """Return the states of both roots of every pair, [P, 2, D]."""
         instance, is_there = self._trees(roots_P2.flatten())
         hidden = functional.dropout(self._embed(instance), dropout)
-        # Slots of the same instance are one: only the first counts, and it stands for all.
+        # Of several slots with the same instance only the first one is a key.
         same = (instance[:, :, None] == instance[:, None, :]) & is_there[:, None, :]
         is_first = is_there & (same.int().argmax(dim=2) == torch.arange(same.shape[1]))
         reaches = (self.below.float() @ same.float()) > 0
         may_attend = reaches & is_first[:, None, :]
-        may_attend |= torch.eye(same.shape[1], dtype=torch.bool)  # no row without a key
+        may_attend |= torch.eye(same.shape[1], dtype=torch.bool)  # every slot needs a key
         layer = self.network.graph_layers[0]
         assert isinstance(layer, TransformerLayer)
         hidden = _transformer(layer, hidden, hidden, may_attend)
-        other = hidden.view(-1, 2, *hidden.shape[1:]).flip(1).flatten(0, 1)
-        others_first = is_first.view(-1, 2, is_first.shape[1]).flip(1).flatten(0, 1)
+        other_hidden = hidden.view(-1, 2, *hidden.shape[1:]).flip(1).flatten(0, 1)
+        other_is_first = is_first.view(-1, 2, is_first.shape[1]).flip(1).flatten(0, 1)
         cross = self.network.cross_layers[0]
         assert isinstance(cross, TransformerLayer)
-        hidden = _transformer(cross, hidden, other, others_first[:, None, :])
+        hidden = _transformer(cross, hidden, other_hidden, other_is_first[:, None, :])
         return hidden[:, 0].view(*roots_P2.shape, -1)
 
     def _trees(self, roots_S: Tensor) -> tuple[Tensor, Tensor]:
-        """Instances by slot, and which slots there are; what is missing is anything."""
+        """Return the instance of each slot, and the mask of the existing slots."""
         levels = [roots_S[:, None]]
         there = [torch.ones_like(levels[0], dtype=torch.bool)]
         for _ in range(self.levels - 1):
@@ -77,11 +78,12 @@ class DenseTCL:
             there.append((event >= 0).repeat_interleave(2, dim=1))
             levels.append(children)
         is_there = torch.cat(there, dim=1)
-        # A number of its own for every missing slot, so that it equals no other.
+        # Every missing slot gets its own number, so that it equals no other slot.
         missing = -(2**40) - torch.arange(is_there.shape[1])
         return torch.where(is_there, torch.cat(levels, dim=1), missing), is_there
 
     def _embed(self, instance: Tensor) -> Tensor:
+        """Return the sum of node, depth and time-interval embedding of every slot."""
         network = self.network
         is_real = instance >= 0
         known = instance.clamp_min(0)
@@ -96,11 +98,13 @@ class DenseTCL:
 def _transformer(
     layer: TransformerLayer, hidden: Tensor, other: Tensor, may_attend: Tensor
 ) -> Tensor:
-    def by_head(one: Tensor) -> Tensor:  # head h owns the columns h, h + H, h + 2H, …
-        return one.view(*one.shape[:2], -1, layer.num_heads).permute(0, 3, 1, 2)
+    """Return the output of a layer whose slots attend to slots of `other`, with a mask."""
+
+    def by_head(rows: Tensor) -> Tensor:  # head h owns the columns h, h + H, h + 2H, …
+        return rows.view(*rows.shape[:2], -1, layer.num_heads).permute(0, 3, 1, 2)
 
     query = layer.query(hidden)
-    key, value = (by_head(one) for one in layer.key_value(other).chunk(2, dim=-1))
+    key, value = (by_head(rows) for rows in layer.key_value(other).chunk(2, dim=-1))
     score = by_head(query) @ key.transpose(-1, -2) / key.shape[-1] ** 0.5
     share = score.masked_fill(~may_attend[:, None], -torch.inf).softmax(dim=-1)
     attended = (share @ value).permute(0, 2, 3, 1).flatten(2)

@@ -17,7 +17,7 @@ from tclgraph import registry
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.catalog import load
 from tclgraph.events.split import Split
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ranker": ("ranker", {}),

@@ -1,6 +1,7 @@
-"""Reading a CSV of LastFM's size, beside pandas and plain Python doing the same job.
+"""Time to read a CSV file of LastFM's size, compared with pandas and plain Python.
 
-The job: source, target and time columns, dense ids by first appearance, events in time order.
+Each reader reads the source, target and time columns, numbers the nodes by first appearance and
+sorts the events by time.
 """
 
 import csv
@@ -57,16 +58,16 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         path = f"{folder}/lastfm.csv"
         in_own_process("benchmarks.reading", "write", path)
-        found = {name: in_own_process("benchmarks.reading", name, path) for name in READERS}
-    ours = found["tclgraph"]["seconds"]
+        results = {name: in_own_process("benchmarks.reading", name, path) for name in READERS}
+    tclgraph_seconds = results["tclgraph"]["seconds"]
     write_result(
         "reading",
         {
             "rows": LASTFM.events,
-            "readers": found,
+            "readers": results,
             "times_faster_than": {
-                name: round(one["seconds"] / ours, 2)
-                for name, one in found.items()
+                name: round(result["seconds"] / tclgraph_seconds, 2)
+                for name, result in results.items()
                 if name != "tclgraph"
             },
         },

@@ -1,4 +1,4 @@
-"""Pages as a reader meets them: in a real browser, which may ask for nothing else."""
+"""Open HTML pages in a real browser and check that they need no other files."""
 
 import os
 import shutil
@@ -26,41 +26,42 @@ _FLAGS = [
 def a_browser() -> Iterator[Browser]:
     if WITHOUT:
         pytest.skip("TCLGRAPH_WITHOUT_BROWSER is set")
-    found = [*filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))]
-    if not found:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    browsers = list(filter(None, map(shutil.which, names)))
+    if not browsers:
         pytest.fail(
-            "no browser was found: install chromium (on Debian: apt-get install chromium), "
-            "or set TCLGRAPH_WITHOUT_BROWSER=1 to leave these tests out"
+            "there is no browser: install chromium (on Debian: apt-get install chromium), "
+            "or set TCLGRAPH_WITHOUT_BROWSER=1 to skip these tests"
         )
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found[0], args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=browsers[0], args=_FLAGS)
         yield browser
         browser.close()
 
 
 @contextmanager
 def opened(browser: Browser, path: Path) -> Iterator[Page]:
-    """A page on a wide screen. It must ask for nothing and complain of nothing."""
+    """Open a page on a wide screen; it must make no requests and log no messages."""
     page = browser.new_page(viewport={"width": WIDE, "height": 900})
     requests: list[str] = []
-    complaints: list[str] = []
+    messages: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
     page.goto(path.as_uri())
     yield page
     page.close()
-    asked = [url for url in requests if not url.startswith("data:")]
-    assert asked == [path.as_uri()]
-    assert complaints == []
+    external = [url for url in requests if not url.startswith("data:")]
+    assert external == [path.as_uri()]
+    assert messages == []
 
 
 def check_report(page: Page, folder: Path) -> None:
-    """It shows every table and figure of its folder, and none sticks out of the screen."""
+    """Check that a report shows all tables and figures of its folder and fits the screen."""
     titles = [path.read_text().split("**")[1] for path in (folder / "tables").glob("*.md")]
     assert sorted(page.locator("caption").all_inner_texts()) == sorted(titles)
     assert page.evaluate(
-        "[...document.querySelectorAll('table')].every(one => one.rows.length > 1)"
+        "[...document.querySelectorAll('table')].every(table => table.rows.length > 1)"
     )
     figures = list((folder / "figures").glob("*.svg"))
     assert page.locator("figure img").count() == len(figures)

@@ -1,4 +1,4 @@
-"""Small streams for tests: drawn by hand, drawn by hypothesis, and real."""
+"""Streams for tests: random streams from hypothesis, and real data sets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +18,10 @@ KINDS: tuple[GraphKind, ...] = ("bipartite", "one-mode")
 def streams(
     draw: st.DrawFn, *, kind: GraphKind | None = None, min_events: int = 1, max_events: int = 40
 ) -> EventStream:
-    """Few nodes and few distinct times, so that repeats, ties and self-loops abound."""
+    """Draw a stream with few nodes and times, so that it has repeats, ties and self-loops."""
     num_events = draw(st.integers(min_events, max_events))
     nodes = st.lists(st.integers(0, 5), min_size=num_events, max_size=num_events)
-    # Quarter seconds on top of Unix time: exact in float64, hopeless in float32.
+    # Quarter seconds added to a Unix time are exact in float64, but not in float32.
     ticks = draw(st.lists(st.integers(0, 20), min_size=num_events, max_size=num_events))
     return EventStream.from_columns(
         draw(nodes),
@@ -32,7 +32,7 @@ def streams(
 
 
 def as_split(stream: EventStream, train_end: int, valid_end: int) -> Split:
-    """Cut where a test wants it, without the checks that a user's split goes through."""
+    """Split a stream at the given positions, without the checks of `split`."""
     return Split(
         events=stream,
         train_end=train_end,
@@ -52,11 +52,12 @@ def splits(draw: st.DrawFn, *, kind: GraphKind | None = None) -> Split:
 
 
 def refuse_notices(message: str) -> None:
+    """Fail the test; passed as `notify` if no notice is expected."""
     raise AssertionError(f"unexpected notice: {message}")
 
 
 def collegemsg(kind: GraphKind = "one-mode") -> Split:
-    """The authors' set."""
+    """Return CollegeMsg as the paper's authors split it."""
     return load("collegemsg", kind=kind).split(0.6, 0.2, seen_only=True)
 
 
@@ -73,4 +74,4 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
 
 
 Cli = Callable[..., tuple[int, str, str]]
-"""Runs the command with these words; gives exit code, stdout and stderr."""
+"""Runs `tclgraph` with the given arguments and returns exit code, stdout and stderr."""

@@ -1,4 +1,4 @@
-"""Names for the NumPy array types that pass between the rooms."""
+"""Names for the NumPy array types that the packages exchange."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""What a figure was measured on and with."""
+"""Describe the machine and the library versions that a measurement was made with."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ _LIBRARIES = ("torch", "numba", "numpy")
 
 
 def environment() -> dict[str, str | int]:
-    """Processor, cores and versions; nothing that names the host."""
+    """Return the processor, the number of cores and the versions; nothing identifies the host."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
@@ -22,9 +22,9 @@ def environment() -> dict[str, str | int]:
 
 
 def peak_megabytes() -> int:
-    """The most memory that this process has had so far."""
+    """Return the peak resident memory of this process so far, in megabytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Linux counts in KiB, macOS in bytes.
+    # Linux reports KiB, macOS reports bytes.
     return round(peak / (1024 if sys.platform != "darwin" else 1024**2))
 
 

@@ -1,15 +1,19 @@
-"""The one failure a user can cause: input that cannot be used, said in one sentence."""
+"""The error that invalid input raises, and helpers to word its message."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class InputError(ValueError):
-    """Bad input. The message names the value, the place and the cure, and is shown as it is."""
+    """Invalid input from the user.
+
+    The message is one sentence that says what is wrong, where, and what to do. The command line
+    prints it without a traceback.
+    """
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of an "unknown name" message: the nearest known name, or all of them.
+    """Return the end of an "unknown name" message: the closest known name, or all known names.
 
     >>> did_you_mean("wikipedai", ["wikipedia", "reddit"])
     'did you mean "wikipedia"?'
@@ -17,7 +21,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     'known are: wikipedia, reddit'
     """
     names = list(known)
-    by_lower_case = {one.lower(): one for one in names}
+    by_lower_case = {known_name.lower(): known_name for known_name in names}
     close = get_close_matches(name.lower(), by_lower_case, n=1)
     if close:
         return f'did you mean "{by_lower_case[close[0]]}"?'

@@ -1,4 +1,4 @@
-"""What a user meets: keys in and out, tables, and clear words where something is missing."""
+"""Answers in the keys of the log, for models with and without vectors."""
 
 from pathlib import Path
 from typing import Any
@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tclgraph import TCL, evaluate, load_model
+from tclgraph import TCL, Ranker, build, evaluate, load_model
+from tclgraph.answers.recommendations import Recommendation
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
-from tests.streams import KINDS
+from tclgraph.testing.streams import KINDS
 
 SMALL: dict[str, Any] = {
     "epochs": 1,
@@ -24,13 +25,6 @@ SMALL: dict[str, Any] = {
 }
 
 
-def test_a_model_without_embeddings_has_no_vectors() -> None:
-    model = TCL(**SMALL, embeddings=False).fit(small_split("one-mode"))
-    assert len(model.recommend("p3", top=4)) == 4
-    with pytest.raises(InputError, match="fitted with embeddings=False and has no vectors"):
-        model.embed(["p3"])
-
-
 def small_split(kind: GraphKind) -> Split:
     random = np.random.default_rng(0)
     people = [f"p{number}" for number in range(9)]
@@ -39,20 +33,108 @@ def small_split(kind: GraphKind) -> Split:
     ).split(0.6, 0.2)
 
 
+def by_hand() -> Split:
+    """ann -> tea, jam, tea, tea; bob -> jam, oil: what follows can be worked out on paper."""
+    return EventStream.from_columns(
+        ["ann", "ann", "bob", "ann", "ann", "bob"],
+        ["tea", "jam", "jam", "tea", "tea", "oil"],
+        [10.0, 20.0, 30.0, 40.0, 50.0, 60.0],
+    ).split(0.6, 0.2)
+
+
+def targets(ranking: list[Recommendation]) -> list[Any]:
+    return [entry.target for entry in ranking]
+
+
+def test_a_heuristic_recommends_by_its_rule() -> None:
+    split = by_hand()
+    model = build("own-recency").fit(split)
+    model.observe(split.valid)
+    model.observe(split.test)
+    assert targets(model.recommend("ann")) == ["tea", "jam", "oil"]
+    assert targets(model.recommend("bob")) == ["oil", "jam", "tea"]
+    # Before time 30 ann's last target is jam, and oil has not occurred.
+    assert targets(model.recommend("ann", at=30.0)) == ["jam", "tea", "oil"]
+
+
+def test_candidates_and_seen_targets_restrict_the_ranking() -> None:
+    split = by_hand()
+    model = build("popularity").fit(split)
+    model.observe(split.valid)
+    model.observe(split.test)
+    assert targets(model.recommend("ann", exclude_seen=True)) == ["oil"]
+    assert targets(model.recommend("ann", candidates=["oil", "jam"])) == ["jam", "oil"]
+    assert targets(model.recommend("ann", candidates=["oil", "jam"], top=1)) == ["jam"]
+    assert model.recommend("ann", candidates=["jam"], exclude_seen=True) == []
+    # What ann saw after the time asked for does not count as seen.
+    assert targets(model.recommend("ann", exclude_seen=True, at=15.0)) == ["jam", "oil"]
+    with pytest.raises(InputError, match="unknown key 'gin'"):
+        model.recommend("ann", candidates=["gin"])
+
+
+def test_in_a_one_mode_graph_seen_goes_both_ways() -> None:
+    stream = EventStream.from_columns(list("abc"), list("bcd"), range(3), kind="one-mode")
+    model = build("popularity").fit(stream.split(0.4, 0.3))
+    model.forget()
+    model.observe(model_events := stream.split(0.4, 0.3).events)
+    assert len(model_events) == 3
+    assert set(targets(model.recommend("b", exclude_seen=True))) == {"b", "d"}
+
+
+def test_many_sources_at_once() -> None:
+    model = build("own-recency").fit(by_hand())
+    rankings = model.recommend_many(["bob", "ann"], top=2)
+    assert list(rankings) == ["bob", "ann"]
+    assert rankings["ann"] == model.recommend("ann", top=2)
+
+
+def test_a_model_without_vectors_says_so() -> None:
+    split = small_split("one-mode")
+    ranker = Ranker(encoder=None, epochs=1, threads=1).fit(split)
+    assert len(ranker.recommend("p3", top=4)) == 4
+    for model, message in (
+        (ranker, "fitted with encoder=None"),
+        (build("popularity").fit(split), "popularity has no vectors"),
+    ):
+        with pytest.raises(InputError, match=message):
+            model.embed(["p3"])
+        with pytest.raises(InputError, match=message):
+            model.similar("p3")
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_answers_are_in_the_words_of_the_log(kind: GraphKind, tmp_path: Path) -> None:
+def test_answers_are_in_the_keys_of_the_log(kind: GraphKind, tmp_path: Path) -> None:
     split = small_split(kind)
     model = TCL(**SMALL).fit(split)
     evaluate(model, split, with_heuristics=False)  # the state now ends with test
     best = model.recommend("p3", top=4)
-    assert len({one.target for one in best}) == 4
-    assert {one.target for one in best} <= set(split.events.targets.keys)
-    assert [one.score for one in best] == sorted((one.score for one in best), reverse=True)
+    assert len(set(targets(best))) == 4
+    assert set(targets(best)) <= set(split.events.targets.keys)
+    assert [entry.score for entry in best] == sorted((e.score for e in best), reverse=True)
     model.save(tmp_path / "saved")
     loaded = load_model(tmp_path / "saved")
     assert isinstance(loaded, TCL)
     assert loaded.recommend("p3", top=4) == best
     assert_array_equal(loaded.embed(["p3", "p1"]), model.embed(["p3", "p1"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_similar_nodes_have_the_highest_cosine(kind: GraphKind) -> None:
+    model = TCL(**SMALL).fit(small_split(kind))
+    neighbors = model.similar("p3", side="target", top=3)
+    keys = model.state.targets.keys.to_list()
+    vectors = model.embed(side="target").astype(np.float64)
+    own = vectors[keys.index("p3")]
+    cosine = {
+        key: float(vector @ own / np.linalg.norm(vector) / np.linalg.norm(own))
+        for key, vector in zip(keys, vectors, strict=True)
+        if key != "p3"
+    }
+    expected = sorted(cosine, key=lambda key: -cosine[key])[:3]
+    assert [neighbor.key for neighbor in neighbors] == expected
+    for neighbor in neighbors:
+        assert neighbor.similarity == pytest.approx(cosine[str(neighbor.key)])
+    assert len(model.similar("p3", top=99)) == len(model.state.sources) - 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -78,22 +160,24 @@ def test_all_vectors_as_a_table(kind: GraphKind, sides: int) -> None:
     }
     assert len(table) == 9 * sides
     assert set(table["side"]) == ({"both"} if sides == 1 else {"source", "target"})
-    row = table.row(by_predicate=pl.col("key") == "p3", named=True) if sides == 1 else None
-    if row is not None:
+    if sides == 1:
+        row = table.row(by_predicate=pl.col("key") == "p3", named=True)
         assert_array_equal(np.array(row["vector"], np.float32), model.embed(["p3"])[0])
 
 
-def test_a_model_that_was_not_fitted_says_so() -> None:
+@pytest.mark.parametrize("name", ["tcl", "ranker", "popularity"])
+def test_a_model_that_was_not_fitted_says_so(name: str) -> None:
     split = small_split("one-mode")
     for ask in (
         lambda model: model.recommend("p1"),
         lambda model: model.embed(["p1"]),
         lambda model: model.observe(split.train),
         lambda model: evaluate(model, split, with_heuristics=False),
+        lambda model: model.score(np.array([0]), np.array([0.0])),
         lambda model: model.save("nowhere"),
     ):
-        with pytest.raises(InputError, match="this model has learned nothing yet"):
-            ask(TCL(**SMALL))
+        with pytest.raises(InputError, match="this model is not fitted yet"):
+            ask(build(name))
 
 
 def test_events_of_other_nodes_are_refused() -> None:

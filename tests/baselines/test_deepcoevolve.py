@@ -1,3 +1,5 @@
+"""DeepCoevolve against a loop over single events and pairs, in double precision."""
+
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
 from tclgraph.arrays import IntArray
-from tclgraph.baselines.coupled_states import Stretch
+from tclgraph.baselines.coupled_states import EventRange
 from tclgraph.baselines.deepcoevolve import DeepCoevolve
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
@@ -19,7 +21,7 @@ from tests.streams import KINDS, as_split, splits
 
 
 class OneByOne:
-    """The method as it is told: torch's cells, one event and one pair at a time."""
+    """The method as the paper describes it: torch's cells, one event and one pair at a time."""
 
     def __init__(self, model: DeepCoevolve, start: float) -> None:
         self.network, self.measured = model.network, model.measured
@@ -27,7 +29,7 @@ class OneByOne:
 
     def begin(self, start: float) -> None:
         self.source, self.target = (
-            [one / one.norm() if one.norm() > 1 else one for one in table]
+            [vector / vector.norm() if vector.norm() > 1 else vector for vector in table]
             for table in (self.network.source, self.network.target)
         )
         self.source_time = [start] * len(self.source)
@@ -37,17 +39,17 @@ class OneByOne:
         network, width = self.network, self.network.source.shape[1]
         cell = nn.GRUCell(width, width, dtype=torch.float64)
         weights = {
-            "weight_ih": network.of_partner[role].T,
-            "weight_hh": network.of_own[role].T,
-            "bias_ih": network.partner_bias[role, 0],
-            "bias_hh": network.own_bias[role, 0],
+            "weight_ih": network.input_weight[role].T,
+            "weight_hh": network.hidden_weight[role].T,
+            "bias_ih": network.input_bias[role, 0],
+            "bias_hh": network.hidden_bias[role, 0],
         }
         for name, weight in weights.items():
             delattr(cell, name)
             setattr(cell, name, weight)
         return cell
 
-    def happen(self, source: int, target: int, time: float) -> None:
+    def observe(self, source: int, target: int, time: float) -> None:
         old_source, old_target = self.source[source], self.target[target]
         self.source[source] = self.cell(0)(old_target, old_source)
         self.target[target] = self.cell(1)(old_source, old_target)
@@ -85,15 +87,17 @@ def prepared(split: Split, rank_by: str = "density", memory: int | None = None) 
     model.prepare(split)
     model.network.double()
     with torch.no_grad():
-        # Some rows longer than they may be, some shorter.
+        # Some initial vectors are now longer than the limit, some are shorter.
         model.network.source.mul_(8)
-    model.begin()
+    model.reset_state()
     return model
 
 
 @settings(max_examples=20)
 @given(splits(), st.data())
-def test_a_window_equals_one_event_after_the_other(split: Split, data: st.DataObject) -> None:
+def test_loss_and_gradients_of_a_window_equal_single_events(
+    split: Split, data: st.DataObject
+) -> None:
     model = prepared(split)
     train = split.train
     first = data.draw(st.integers(0, len(train) - 1))
@@ -104,39 +108,40 @@ def test_a_window_equals_one_event_after_the_other(split: Split, data: st.DataOb
     sources = random.integers(train.num_sources, size=(len(window), 3))
     targets = random.integers(train.num_targets, size=(len(window), 3))
     sources[:, 0], targets[:, 0] = window.source, window.target
-    ours = model.loss_of(Stretch.whole(graph).part(first, first + 7), sources, targets)
+    events = EventRange.all_events(graph).subrange(first, first + 7)
+    loss = model.window_loss(events, sources, targets)
 
-    # Nothing before the window is known to it.
+    # The window does not depend on events before it.
     reference = OneByOne(model, float(window.time[0]))
-    theirs = torch.zeros((), dtype=torch.float64)
-    num_sources, num_targets = (len(np.unique(one)) for one in (train.source, train.target))
+    expected = torch.zeros((), dtype=torch.float64)
+    num_sources, num_targets = len(np.unique(train.source)), len(np.unique(train.target))
     for row, (source, target, time) in rows(window):
-        theirs = theirs - reference.rate(source, target).log()
-        theirs = theirs + reference.survival(source, target, time)
-        # Two are drawn for all others there are.
+        expected = expected - reference.rate(source, target).log()
+        expected = expected + reference.survival(source, target, time)
+        # The two drawn candidates stand for all other candidates.
         for other in targets[row, 1:].tolist():
             weight = (num_targets - 1) / 2
-            theirs = theirs + weight * reference.survival(source, other, time)
+            expected = expected + weight * reference.survival(source, other, time)
         for other in sources[row, 1:].tolist():
             weight = (num_sources - 1) / 2
-            theirs = theirs + weight * reference.survival(other, target, time)
-        reference.happen(source, target, time)
-    theirs = theirs / len(window)
-    assert_allclose(ours.item(), theirs.item(), rtol=1e-9)
+            expected = expected + weight * reference.survival(other, target, time)
+        reference.observe(source, target, time)
+    expected = expected / len(window)
+    assert_allclose(loss.item(), expected.item(), rtol=1e-9)
     parameters = dict(model.network.named_parameters())
     gradients = (
         torch.autograd.grad(
-            one, tuple(parameters.values()), materialize_grads=True, allow_unused=True
+            value, tuple(parameters.values()), materialize_grads=True, allow_unused=True
         )
-        for one in (ours, theirs)
+        for value in (loss, expected)
     )
-    for name, mine, other_gradient in zip(parameters, *gradients, strict=True):
-        assert_allclose(mine, other_gradient, err_msg=name, rtol=1e-7, atol=1e-10)
+    for name, gradient, expected_gradient in zip(parameters, *gradients, strict=True):
+        assert_allclose(gradient, expected_gradient, err_msg=name, rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.parametrize("memory", [None, 3])
 @pytest.mark.parametrize("rank_by", ["density", "intensity", "rate"])
-def test_scores_are_what_they_are_told_to_be(rank_by: str, memory: int | None) -> None:
+def test_scores_follow_rank_by_and_memory(rank_by: str, memory: int | None) -> None:
     @settings(max_examples=10)
     @given(splits())
     def check(split: Split) -> None:
@@ -148,54 +153,57 @@ def test_scores_are_what_they_are_told_to_be(rank_by: str, memory: int | None) -
                 if memory and row and row % memory == 0:
                     reference.begin(float(events.time[row - memory]))
                     for _, event in rows(events[row - memory : row]):
-                        reference.happen(*event)
-                for one in range(events.num_targets):
+                        reference.observe(*event)
+                for candidate in range(events.num_targets):
                     if rank_by == "rate":
-                        match = torch.dot(reference.source[source], reference.target[one])
-                        assert scores[row, one] == pytest.approx(match.item(), rel=1e-8, abs=1e-8)
-                        continue
-                    expected = reference.rate(source, one).log()
-                    expected += np.log(reference.interval(source, one, time))
+                        expected = torch.dot(reference.source[source], reference.target[candidate])
+                    else:
+                        expected = reference.rate(source, candidate).log()
+                        expected += np.log(reference.interval(source, candidate, time))
                     if rank_by == "density":
-                        expected -= reference.survival(source, one, time)
-                    assert scores[row, one] == pytest.approx(expected.item(), rel=1e-8, abs=1e-8)
-                reference.happen(source, target, time)
+                        expected -= reference.survival(source, candidate, time)
+                    assert scores[row, candidate] == pytest.approx(
+                        expected.item(), rel=1e-8, abs=1e-8
+                    )
+                reference.observe(source, target, time)
 
     check()
 
 
-def test_the_true_pair_is_among_those_that_had_not_met(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[Stretch, IntArray, IntArray]] = []
+def test_the_true_pair_comes_first_and_the_others_differ_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    windows: list[tuple[EventRange, IntArray, IntArray]] = []
 
-    def look(self: DeepCoevolve, stretch: Stretch, source: IntArray, target: IntArray) -> Tensor:
-        seen.append((stretch, source, target))
+    def note(self: DeepCoevolve, events: EventRange, source: IntArray, target: IntArray) -> Tensor:
+        windows.append((events, source, target))
         return torch.zeros(())
 
-    monkeypatch.setattr(DeepCoevolve, "loss_of", look)
+    monkeypatch.setattr(DeepCoevolve, "window_loss", note)
     model = DeepCoevolve(width=3, batch_size=50)
     split = learnable()
     num_batches = model.prepare(split)
     for batch in range(num_batches):
         model.loss(batch, np.random.default_rng(batch))
     assert num_batches == split.train_end // 50
-    assert len({stretch.first for stretch, _, _ in seen}) > num_batches / 2
-    for stretch, source, target in seen:
-        assert stretch.stop - stretch.first == 50
-        for true, columns in ((stretch.source, source), (stretch.target, target)):
+    assert len({events.first for events, _, _ in windows}) > num_batches / 2
+    for events, source, target in windows:
+        assert events.stop - events.first == 50
+        for true, columns in ((events.source, source), (events.target, target)):
             assert columns.shape == (50, 5)
             assert (columns[:, 0] == true).all()
             assert (columns[:, 1:] != true[:, None]).all()
 
 
 @pytest.mark.parametrize("rank_by", ["density", "intensity", "rate"])
-def test_scores_are_numbers_after_ages_and_at_once(rank_by: str) -> None:
+def test_scores_are_finite_for_very_short_and_long_intervals(rank_by: str) -> None:
     stream = EventStream.from_columns(list("abcab"), list("xyzyx"), [0.0, 0, 0, 1e-9, 1e12])
     width = 256
     model = DeepCoevolve(width=width, epochs=1, rank_by=rank_by).fit(as_split(stream, 3, 4))
     with torch.no_grad():
-        # Every event now leaves vectors of ones behind, whose product is as large as can be.
-        model.network.partner_bias[:, :, width : 2 * width] = -99.0
-        model.network.partner_bias[:, :, 2 * width :] = 99.0
+        # Every event now gives vectors of ones, which have the largest possible product.
+        model.network.input_bias[:, :, width : 2 * width] = -99.0
+        model.network.input_bias[:, :, 2 * width :] = 99.0
     model.forget()
     scores = model.score_each(stream)
     assert np.isfinite(scores).all()

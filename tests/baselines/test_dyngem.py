@@ -1,4 +1,4 @@
-"""DynGEM against its published objective, a dense decoder, and streams with hardly anything."""
+"""DynGEM against its published objective and a dense decoder; tiny streams; resuming."""
 
 import itertools
 from pathlib import Path
@@ -28,7 +28,7 @@ def prepared(kind: GraphKind = "bipartite", **settings: Any) -> DynGEM:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_add_up_to_the_published_loss(kind: GraphKind) -> None:
+def test_losses_of_batches_add_up_to_the_published_loss(kind: GraphKind) -> None:
     model = prepared(kind, closeness=0.01, weight_penalty=0.003, batch_size=4)
     network = model.network.double()
     adjacency = model._graphs[1]
@@ -37,37 +37,37 @@ def test_batches_add_up_to_the_published_loss(kind: GraphKind) -> None:
     true[adjacency.row, adjacency.neighbor] = adjacency.weight
     assert (true == true.T).all()
 
-    # A dense autoencoder, and the loss edge by edge.
+    # The reference: a dense autoencoder, and a loop over the edges.
     true_rows = torch.from_numpy(true)
     code = network.encoder(true_rows @ network.neighbor + network.neighbor_bias)
-    found = network.output(network.decoder(code))
+    reconstructed = network.output(network.decoder(code))
     b = torch.where(true_rows > 0, 5.0, 1.0)
     degree = (true_rows > 0).sum(1)
     published = torch.zeros((), dtype=torch.float64)
     for i, j in torch.nonzero(true_rows).tolist():
         for end in (i, j):
-            error = ((found[end] - true_rows[end]) * b[end]).square().sum()
+            error = ((reconstructed[end] - true_rows[end]) * b[end]).square().sum()
             published = published + error / degree[end]
         published = published + 0.01 * true_rows[i, j] * (code[i] - code[j]).square().sum()
-    matrices = [one for one in network.parameters() if one.dim() == 2]
+    matrices = [parameter for parameter in network.parameters() if parameter.dim() == 2]
     assert len(matrices) == 6
-    penalty = 0.003 * torch.stack([one.abs().sum() + (one**2).sum() for one in matrices]).sum()
+    norms = [matrix.abs().sum() + (matrix**2).sum() for matrix in matrices]
+    penalty = 0.003 * torch.stack(norms).sum()
 
     rows = np.flatnonzero(adjacency.degree)
     parts = np.array_split(rows, 3)
-    share = [len(part) / len(rows) for part in parts]
-    losses = [model.loss_of(adjacency, part) for part in parts]
-    ours = torch.stack([loss * one for loss, one in zip(losses, share, strict=True)]).sum()
-    of_nothing = 2 * ((b * true_rows) ** 2).sum() / len(rows)
-    assert_close(ours, (published / len(rows) + penalty) / of_nothing)
+    losses = [model.snapshot_loss(adjacency, part) * len(part) / len(rows) for part in parts]
+    loss_of_zeros = 2 * ((b * true_rows) ** 2).sum() / len(rows)
+    expected = (published / len(rows) + penalty) / loss_of_zeros
+    assert_close(torch.stack(losses).sum(), expected)
 
 
-def test_snapshots_come_in_order_and_all_rows_in_every_iteration() -> None:
+def test_snapshots_are_in_order_and_every_iteration_has_all_rows() -> None:
     model = prepared(snapshots=3, first_iterations=4, iterations=2, batch_size=5)
     numbers = [number for number, _ in model._batches]
     assert numbers == sorted(numbers)
     iterations = [4, 2, 2]
-    for number, batches in itertools.groupby(model._batches, key=lambda one: one[0]):
+    for number, batches in itertools.groupby(model._batches, key=lambda batch: batch[0]):
         parts = [part for _, part in batches]
         assert max(map(len, parts)) <= 5
         times = np.bincount(np.concatenate(parts), minlength=model.graph.space.num_nodes)
@@ -77,17 +77,17 @@ def test_snapshots_come_in_order_and_all_rows_in_every_iteration() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_the_two_cells_of_the_reconstruction(kind: GraphKind) -> None:
+def test_scores_are_the_mean_of_two_reconstructed_entries(kind: GraphKind) -> None:
     model = prepared(kind)
     network, last = model.network, model._last
     true = np.zeros((model.graph.space.num_nodes,) * 2, dtype=np.float32)
     true[last.row, last.neighbor] = last.weight
     with torch.no_grad():
         code = network.encoder(torch.from_numpy(true) @ network.neighbor + network.neighbor_bias)
-        found = network.output(network.decoder(code)).numpy()
+        reconstructed = network.output(network.decoder(code)).numpy()
     sources = np.arange(model.graph.space.num_sources)
     first = model.graph.space.first_target
-    expected = ((found + found.T) / 2)[: len(sources), first:]
+    expected = ((reconstructed + reconstructed.T) / 2)[: len(sources), first:]
     scores = model.score(sources, np.zeros(len(sources)))
     assert_allclose(scores, expected, rtol=1e-4, atol=1e-6)
     nodes = np.array([0, first + 2])
@@ -96,8 +96,8 @@ def test_scores_are_the_two_cells_of_the_reconstruction(kind: GraphKind) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("events", ["ab", "aa", "ab ab", "aa bb", "aa ab aa ba ac"])
-def test_hardly_any_events(events: str, kind: GraphKind) -> None:
-    """All at once, some of them self-loops, and one more for validation."""
+def test_tiny_streams_give_finite_scores(events: str, kind: GraphKind) -> None:
+    """All events are simultaneous, some are self-loops; one more event is for validation."""
     pairs = [*events.split(), "ab"]
     stream = EventStream.from_columns(
         [pair[0] for pair in pairs], [pair[1] for pair in pairs], [7.0] * len(pairs), kind=kind
@@ -107,7 +107,7 @@ def test_hardly_any_events(events: str, kind: GraphKind) -> None:
     assert np.isfinite(scores).all()
 
 
-def test_a_run_that_was_stopped_ends_as_if_it_had_not(tmp_path: Path) -> None:
+def test_resuming_gives_the_same_weights_bit_for_bit(tmp_path: Path) -> None:
     split = synthesize(SyntheticConfig(events=120, sources=9, targets=8)).split(0.6, 0.2)
     settings = {**TINY, "batch_size": 8, "epochs": 2}
 
@@ -115,12 +115,12 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not(tmp_path: Path) -> None:
         if update.epoch == 1 and update.batch == 40:
             raise KeyboardInterrupt
 
-    whole = DynGEM(**settings).fit(split)
+    complete = DynGEM(**settings).fit(split)
     with pytest.raises(KeyboardInterrupt):
         DynGEM(**settings).fit(split, run=tmp_path / "run", progress=stop)
     resumed = DynGEM(**settings).fit(split, run=tmp_path / "run", resume=True)
-    for name, one in whole.network.state_dict().items():
-        assert torch.equal(one, resumed.network.state_dict()[name]), name
+    for name, weight in complete.network.state_dict().items():
+        assert torch.equal(weight, resumed.network.state_dict()[name]), name
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,3 +1,5 @@
+"""GraphSAGE against its loss written out by hand, and the selection among five aggregators."""
+
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +10,7 @@ from numpy.testing import assert_array_equal
 from torch.testing import assert_close
 
 import tclgraph as tg
-from tclgraph.baselines.graphsage import (
-    GraphSAGE,
-    GraphSAGEWithGAT,
-    GraphSAGEWithGCN,
-    GraphSAGEWithMean,
-)
+from tclgraph.baselines.graphsage import AGGREGATORS, Aggregator, GraphSAGE
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
@@ -25,8 +22,13 @@ from tclgraph.training.run_folder import RunFolder
 from tests.learnable import assert_learns, learnable
 from tests.streams import KINDS, as_split
 
-TINY: dict[str, Any] = {"epochs": 2, "batch_size": 64, "width": 8, "heads": 2, "threads": 1}
-PLAIN = {name: value for name, value in TINY.items() if name != "heads"}
+TINY: dict[str, Any] = {"epochs": 2, "batch_size": 64, "width": 8, "threads": 1}
+FIVE: dict[str, Any] = {**TINY, "heads": 2}
+
+
+def with_aggregator(aggregator: Aggregator, **settings: Any) -> GraphSAGE:
+    heads = {"heads": 2} if aggregator == "gat" else {}
+    return GraphSAGE(**TINY, **heads, **settings, aggregator=aggregator)
 
 
 @pytest.fixture(scope="module")
@@ -41,33 +43,42 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns(kind: GraphKind) -> None:
-    model = GraphSAGEWithMean(epochs=8, batch_size=128, learning_rate=1e-2, width=32, threads=1)
+    model = GraphSAGE(
+        aggregator="mean", epochs=8, batch_size=128, learning_rate=1e-2, width=32, threads=1
+    )
     assert_learns(model, learnable(kind))
 
 
-def test_the_loss_is_that_of_each_pair_and_negative() -> None:
-    # Everyone has one neighbor, so that samples are all the same.
+def test_loss_equals_the_formula_over_pairs_and_negatives() -> None:
+    # Every node has a single neighbor, so all samples are equal.
     stream = EventStream.from_columns(list("abcab"), list("xyzxy"), range(5))
     split = as_split(stream, 4, 5)
-    model = GraphSAGEWithGCN(
-        width=4, depth=2, negatives=3, near_neighbors=2, far_neighbors=1, temperature=0.5
+    model = GraphSAGE(
+        aggregator="gcn",
+        width=4,
+        depth=2,
+        negatives=3,
+        near_neighbors=2,
+        far_neighbors=1,
+        temperature=0.5,
     )
     assert model.prepare(split) == 1
     model.network.double()
     loss = model.loss(0, np.random.default_rng(7))
 
-    node, first, second = model.network.parameters()
+    features, first, second = model.network.parameters()
     vectors = []
-    for one in range(6):
-        other = (one + 3) % 6  # a and x, b and y, c and z
+    for node in range(6):
+        neighbor = (node + 3) % 6  # a and x, b and y, c and z
         below = [
-            torch.relu(first @ (node[mine] + node[its]) / 2)
-            for mine, its in ((one, other), (other, one))
+            torch.relu(first @ (features[center] + features[other]) / 2)
+            for center, other in ((node, neighbor), (neighbor, node))
         ]
         top = second @ (below[0] + 2 * below[1]) / 3
         vectors.append(top / top.norm())
-    # The same generator draws the same negatives; all targets have one neighbor, so any.
-    negative = np.random.default_rng(7).choice(
+    # An equal generator draws the same negatives; every target has one neighbor, so all are
+    # equally likely.
+    negatives = np.random.default_rng(7).choice(
         np.array([3, 4, 5]), size=(4, 3), p=np.full(3, 1 / 3)
     )
     pairs = model._pairs.tolist()
@@ -76,68 +87,71 @@ def test_the_loss_is_that_of_each_pair_and_negative() -> None:
     for row, (source, target) in enumerate(pairs):
         product = vectors[source] @ vectors[target] / 0.5
         expected = expected - torch.sigmoid(product).log() / 4
-        for one in negative[row].tolist():
-            product = vectors[source] @ vectors[one] / 0.5
+        for negative in negatives[row].tolist():
+            product = vectors[source] @ vectors[negative] / 0.5
             expected = expected - torch.sigmoid(-product).log() / 12
     assert_close(loss, expected, rtol=1e-10, atol=1e-10)
     weights = list(model.network.parameters())
-    slopes = torch.autograd.grad(loss, weights)
-    for slope, theirs in zip(slopes, torch.autograd.grad(expected, weights), strict=True):
-        assert_close(slope, theirs, rtol=1e-8, atol=1e-10)
+    gradients = torch.autograd.grad(loss, weights)
+    expected_gradients = torch.autograd.grad(expected, weights)
+    for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+        assert_close(gradient, expected_gradient, rtol=1e-8, atol=1e-10)
 
 
-def test_negatives_are_targets_by_their_number_of_neighbors(split: Split) -> None:
-    model = GraphSAGEWithMean(**PLAIN)
+def test_negatives_are_training_targets_weighted_by_their_number_of_neighbors(
+    split: Split,
+) -> None:
+    model = with_aggregator("mean")
     model.prepare(split)
     train = split.train
-    first = train.num_sources
-    assert_array_equal(model._candidates, np.unique(train.target) + first)
-    met = {
-        one: {int(source) for source in train.source[train.target == one - first]}
-        for one in model._candidates.tolist()
-    }
-    weight = np.array([len(met[one]) ** 0.75 for one in model._candidates.tolist()])
-    np.testing.assert_allclose(model._chance, weight / weight.sum())
+    first_target = train.num_sources
+    candidates = model._candidates.tolist()
+    assert_array_equal(candidates, np.unique(train.target) + first_target)
+    num_neighbors = [
+        len(np.unique(train.source[train.target == candidate - first_target]))
+        for candidate in candidates
+    ]
+    weight = np.array(num_neighbors) ** 0.75
+    np.testing.assert_allclose(model._probability, weight / weight.sum())
 
 
-def test_scores_are_products_of_unit_vectors_and_stay(split: Split) -> None:
-    model = GraphSAGEWithGAT(**TINY).fit(split)
+def test_scores_are_products_of_unit_vectors_and_ignore_later_events(split: Split) -> None:
+    model = with_aggregator("gat").fit(split)
     sources = np.arange(split.events.num_sources)
     now = np.zeros(len(sources))
     scores = model.score(sources, now)
-    own, other = model.embed(side="source"), model.embed(side="target")
-    np.testing.assert_allclose(np.linalg.norm(own, axis=1), 1, rtol=1e-5)
-    np.testing.assert_allclose(scores, own @ other.T, rtol=1e-4, atol=1e-6)
+    source_vectors, target_vectors = model.embed(side="source"), model.embed(side="target")
+    np.testing.assert_allclose(np.linalg.norm(source_vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(scores, source_vectors @ target_vectors.T, rtol=1e-4, atol=1e-6)
     model.observe(split.valid)
     assert_array_equal(model.score(sources, now), scores)
 
 
-def test_weights_can_be_averaged(split: Split) -> None:
-    model = GraphSAGEWithMean(**PLAIN, ema_decay=0.9).fit(split)
+def test_ema_of_the_weights_gives_finite_vectors(split: Split) -> None:
+    model = with_aggregator("mean", ema_decay=0.9).fit(split)
     assert np.isfinite(model.embed()).all()
 
 
 @pytest.mark.parametrize("metric", ["MRR", "MR"])
-def test_the_best_of_five_is_the_variant_that_does_best_alone(
+def test_fit_keeps_the_aggregator_that_is_best_when_trained_alone(
     split: Split, tmp_path: Path, metric: str
 ) -> None:
-    model = GraphSAGE(**TINY, choose_by=metric).fit(split, run=tmp_path / "run")
-    alone = {}
-    for kind in model.variants:
-        heads = {} if kind != "gat" else {"heads": 2}
-        variant = tg.build(f"graphsage-{kind}", **PLAIN, **heads, choose_by=metric).fit(split)
-        alone[kind] = tg.evaluate(variant, split, part="valid", with_heuristics=False)
+    model = GraphSAGE(**FIVE, selection_metric=metric).fit(split, run=tmp_path / "run")
+    reports = {}
+    for aggregator in AGGREGATORS:
+        alone = with_aggregator(aggregator, selection_metric=metric).fit(split)
+        reports[aggregator] = tg.evaluate(alone, split, part="valid", with_heuristics=False)
     choose = min if metric == "MR" else max
-    best = choose(alone, key=lambda kind: alone[kind][metric])
-    assert model.config.aggregator == best
+    best = choose(AGGREGATORS, key=lambda aggregator: reports[aggregator][metric])
+    assert model.config == with_aggregator(best, selection_metric=metric).config
     report = tg.evaluate(model, split, part="valid", with_heuristics=False)
-    assert report[metric] == alone[best][metric]
+    assert report[metric] == reports[best][metric]
 
-    # The run is as one that had but this variant in it.
+    # The run folder looks like that of a run with the best aggregator only.
     folder = RunFolder(tmp_path / "run")
-    told = folder.read_config()
-    assert told is not None
-    assert (told["model"], told["settings"]["aggregator"]) == ("graphsage", None)
+    config = folder.read_config()
+    assert config is not None
+    assert (config["model"], config["settings"]["aggregator"]) == ("graphsage", None)
     history = folder.read_metrics()
     entry = history[best_epoch(history, metric) - 1]
     assert entry["aggregator"] == best
@@ -149,57 +163,69 @@ def test_the_best_of_five_is_the_variant_that_does_best_alone(
     assert loaded.recommend(0, top=3) == model.recommend(0, top=3)
 
 
+def test_each_aggregator_trains_in_a_sub_folder_with_the_given_settings(
+    split: Split, tmp_path: Path
+) -> None:
+    GraphSAGE(**FIVE).fit(split, run=tmp_path)
+    for aggregator in AGGREGATORS:
+        config = RunFolder(tmp_path / aggregator).read_config()
+        assert config is not None
+        settings = config["settings"]
+        assert settings["aggregator"] == aggregator
+        assert settings["heads"] == (2 if aggregator == "gat" else None)
+        assert {name: settings[name] for name in TINY} == TINY
+
+
 @pytest.mark.parametrize("num_batches", [4, 9, 27])
-def test_five_that_were_interrupted_end_the_same(
+def test_an_interrupted_run_of_five_ends_the_same_after_resuming(
     split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_batches: int
 ) -> None:
     monkeypatch.setattr(loop, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)  # after every batch
-    moments: list[ProgressUpdate] = []
+    num_seen = 0
 
     def progress(update: ProgressUpdate) -> None:
-        moments.append(update)
-        if sum(not one.is_epoch_end for one in moments) > num_batches:
+        nonlocal num_seen
+        num_seen += not update.is_epoch_end
+        if num_seen > num_batches:
             raise Stop
 
-    whole = GraphSAGE(**TINY).fit(split, run=tmp_path / "whole")
+    complete = GraphSAGE(**FIVE).fit(split, run=tmp_path / "complete")
     with pytest.raises(Stop):
-        GraphSAGE(**TINY).fit(split, run=tmp_path / "broken", progress=progress)
+        GraphSAGE(**FIVE).fit(split, run=tmp_path / "interrupted", progress=progress)
     with pytest.raises(InputError, match="holds a run already"):
-        GraphSAGE(**TINY).fit(split, run=tmp_path / "broken")
+        GraphSAGE(**FIVE).fit(split, run=tmp_path / "interrupted")
     with pytest.raises(InputError, match="depth: then 2, now 1"):
-        GraphSAGE(**TINY, depth=1).fit(split, run=tmp_path / "broken", resume=True)
-    resumed = GraphSAGE(**TINY).fit(split, run=tmp_path / "broken", resume=True)
-    assert resumed.config == whole.config
-    assert_array_equal(resumed.embed(), whole.embed())
-    told = []
-    for name in ("whole", "broken"):
+        GraphSAGE(**FIVE, depth=1).fit(split, run=tmp_path / "interrupted", resume=True)
+    resumed = GraphSAGE(**FIVE).fit(split, run=tmp_path / "interrupted", resume=True)
+    assert resumed.config == complete.config
+    assert_array_equal(resumed.embed(), complete.embed())
+    histories = []
+    for name in ("complete", "interrupted"):
         entries = RunFolder(tmp_path / name).read_metrics()
-        told.append([(one["epoch"], one["loss"], one["valid"]) for one in entries])
-    assert told[0] == told[1]
+        histories.append([(entry["epoch"], entry["loss"], entry["valid"]) for entry in entries])
+    assert histories[0] == histories[1]
 
 
-def test_five_are_watched_as_one(split: Split) -> None:
-    moments: list[ProgressUpdate] = []
-    model = GraphSAGE(**TINY).fit(split, progress=moments.append)
-    ends = [update for update in moments if update.is_epoch_end]
+def test_progress_of_five_is_reported_as_one_training(split: Split) -> None:
+    updates: list[ProgressUpdate] = []
+    model = GraphSAGE(**FIVE).fit(split, progress=updates.append)
+    ends = [update for update in updates if update.is_epoch_end]
     assert [update.epoch for update in ends] == list(range(1, 11))
-    assert {update.epochs for update in moments} == {10}
+    assert {update.epochs for update in updates} == {10}
     assert ends[-1].best_epoch is not None
     best = max(ends, key=lambda update: (update.valid or {})["MRR"])
     assert ends[-1].best_epoch == best.epoch
-    assert list(model.variants)[(best.epoch - 1) // 2] == model.config.aggregator
+    assert AGGREGATORS[(best.epoch - 1) // 2] == model.config.aggregator
 
 
-def test_one_aggregator_can_be_asked_for(split: Split) -> None:
-    asked = GraphSAGE(**TINY, aggregator="mean").fit(split)
-    assert_array_equal(asked.embed(), GraphSAGEWithMean(**PLAIN).fit(split).embed())
-
-
-def test_settings_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(InputError, match="unknown setting 'aggregator'"):
-        GraphSAGEWithGCN(aggregator="mean")
-    with pytest.raises(InputError, match="unknown setting 'heads'"):
-        GraphSAGEWithMean(heads=2)
-    for kind in (GraphSAGE, GraphSAGEWithGAT):
+def test_settings_without_effect_or_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InputError, match="heads=2 has no effect with aggregator=mean"):
+        GraphSAGE(aggregator="mean", heads=2)
+    with pytest.raises(InputError, match="aggregator='sum'"):
+        GraphSAGE(aggregator="sum")
+    for aggregator in (None, "gat"):
         with pytest.raises(InputError, match="3 heads cannot split a width of 64"):
-            kind(heads=3)
+            GraphSAGE(aggregator=aggregator, heads=3)
+        with pytest.raises(InputError, match="8 heads cannot split a width of 12"):
+            GraphSAGE(aggregator=aggregator, width=12)
+    assert GraphSAGE(aggregator="mean", width=12).config.width == 12

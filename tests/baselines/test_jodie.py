@@ -1,3 +1,5 @@
+"""JODIE against a loop over single events, with one-hot codes, in double precision."""
+
 import signal
 from pathlib import Path
 from typing import Any
@@ -22,26 +24,26 @@ EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
 
 class OneByOne:
-    """The method as it is told: torch's cells, one event at a time, one-hot codes written out."""
+    """The method as the paper describes it: torch's cells, one event at a time, one-hot codes."""
 
     def __init__(self, model: JODIE, split: Split) -> None:
         self.network, train = model.network, split.train
         self.num_sources, self.num_targets = train.num_sources, train.num_targets
         self.start = train.time[0]
         self.gaps: dict[str, list[float]] = {"source": [], "target": []}
-        self.begin()
+        self.reset_state()
         for source, target, time in zip(train.source, train.target, train.time, strict=True):
             self.gaps["source"].append(time - self.source_time[source])
             self.gaps["target"].append(time - self.target_time[target])
             self.source_time[source] = self.target_time[target] = time
-        self.begin()
+        self.reset_state()
 
-    def begin(self) -> None:
+    def reset_state(self) -> None:
         network = self.network
-        first_source = functional.normalize(network.first_source, dim=0)
-        first_target = functional.normalize(network.first_target, dim=0)
-        self.source: list[Tensor] = [first_source] * self.num_sources
-        self.target: list[Tensor] = [first_target] * (self.num_targets + 1)
+        initial_source = functional.normalize(network.initial_source, dim=0)
+        initial_target = functional.normalize(network.initial_target, dim=0)
+        self.source: list[Tensor] = [initial_source] * self.num_sources
+        self.target: list[Tensor] = [initial_target] * (self.num_targets + 1)
         self.source_time = np.full(self.num_sources, self.start)
         self.target_time = np.full(self.num_targets, self.start)
         self.previous = [self.num_targets] * self.num_sources
@@ -70,13 +72,13 @@ class OneByOne:
         drift = interval @ network.drift.weight.T + network.drift.bias
         weight = torch.cat(
             [
-                network.of_vectors.weight,
-                network.of_previous.weight.T,
-                network.of_source.weight.T,
+                network.predict_vectors.weight,
+                network.predict_previous.weight.T,
+                network.predict_source.weight.T,
             ],
             dim=1,
         )
-        known = torch.cat(
+        features = torch.cat(
             [
                 self.source[source] * (1 + drift),
                 self.target[previous],
@@ -84,18 +86,18 @@ class OneByOne:
                 functional.one_hot(torch.tensor(source), self.num_sources).double(),
             ]
         )
-        return weight @ known + network.of_vectors.bias
+        return weight @ features + network.predict_vectors.bias
 
-    def look_of(self, target: int) -> Tensor:
+    def embedding(self, target: int) -> Tensor:
         code = functional.one_hot(torch.tensor(target), self.num_targets).double()
         return torch.cat([self.target[target], code])
 
-    def happen(self, source: int, target: int, time: float) -> None:
-        own = self.scaled(time - self.source_time[source], "source")
-        others = self.scaled(time - self.target_time[target], "target")
+    def observe(self, source: int, target: int, time: float) -> None:
+        source_interval = self.scaled(time - self.source_time[source], "source")
+        target_interval = self.scaled(time - self.target_time[target], "target")
         old_source, old_target = self.source[source], self.target[target]
-        new_source = self.cell(0)(torch.cat([old_target, own]), old_source)
-        new_target = self.cell(1)(torch.cat([old_source, others]), old_target)
+        new_source = self.cell(0)(torch.cat([old_target, source_interval]), old_source)
+        new_target = self.cell(1)(torch.cat([old_source, target_interval]), old_target)
         self.source[source] = functional.normalize(new_source, dim=0)
         self.target[target] = functional.normalize(new_target, dim=0)
         self.source_time[source] = self.target_time[target] = time
@@ -107,61 +109,63 @@ class OneByOne:
             events.source.tolist(), events.target.tolist(), events.time.tolist(), strict=True
         ):
             predicted = self.predict(source, time)
-            total = total + functional.mse_loss(predicted, self.look_of(target).detach())
+            total = total + functional.mse_loss(predicted, self.embedding(target).detach())
             old_source, old_target = self.source[source], self.target[target]
-            self.happen(source, target, time)
+            self.observe(source, target, time)
             moved = functional.mse_loss(self.source[source], old_source.detach())
             moved = moved + functional.mse_loss(self.target[target], old_target.detach())
             total = total + 0.5 * moved
         return total
 
-    def forget_where_from(self, events: EventStream) -> None:
-        """Vectors are carried to the next batch without their gradients, first ones with them."""
+    def detach(self, events: EventStream) -> None:
+        """Detach the vectors that are carried to the next batch; initial vectors keep gradients."""
         for source, target in zip(events.source.tolist(), events.target.tolist(), strict=True):
             self.source[source] = self.source[source].detach()
             self.target[target] = self.target[target].detach()
 
     def distances(self, source: int, time: float) -> ScoreArray:
         predicted = self.predict(source, time)
-        found = [(predicted - self.look_of(one)).norm().item() for one in range(self.num_targets)]
-        return np.array(found)
+        embeddings = map(self.embedding, range(self.num_targets))
+        return np.array([(predicted - embedding).norm().item() for embedding in embeddings])
 
 
 def prepared(split: Split) -> JODIE:
     model = JODIE(width=3, batch_size=7, smoothness=0.5)
     model.prepare(split)
     model.network.double()
-    model.begin()
+    model.reset_state()
     return model
 
 
 @settings(max_examples=20)
 @given(splits())
-def test_a_batch_equals_one_event_after_the_other(split: Split) -> None:
+def test_loss_and_gradients_of_a_batch_equal_single_events(split: Split) -> None:
     model = prepared(split)
     reference = OneByOne(model, split)
     parameters = dict(model.network.named_parameters())
     random = np.random.default_rng(0)
     for batch, first in enumerate(range(0, split.train_end, 7)):
-        ours = model.loss(batch, random)
-        theirs = reference.loss(split.train[first : first + 7]) / 7
-        assert_allclose(ours.item(), theirs.item(), **EXACT)
+        loss = model.loss(batch, random)
+        expected = reference.loss(split.train[first : first + 7]) / 7
+        assert_allclose(loss.item(), expected.item(), **EXACT)
         gradients = [
             torch.autograd.grad(
-                one, list(parameters.values()), retain_graph=True, allow_unused=True
+                value,
+                list(parameters.values()),
+                retain_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
             )
-            for one in (ours, theirs)
+            for value in (loss, expected)
         ]
-        for name, mine, other in zip(parameters, *gradients, strict=True):
-            zero = torch.zeros_like(parameters[name])
-            mine, other = (zero if one is None else one for one in (mine, other))
-            assert_allclose(mine, other, err_msg=name, rtol=1e-7, atol=1e-10)
-        reference.forget_where_from(split.train[: first + 7])
+        for name, gradient, expected_gradient in zip(parameters, *gradients, strict=True):
+            assert_allclose(gradient, expected_gradient, err_msg=name, rtol=1e-7, atol=1e-10)
+        reference.detach(split.train[: first + 7])
 
 
 @settings(max_examples=20)
 @given(splits())
-def test_scores_are_distances(split: Split) -> None:
+def test_scores_rank_by_distance_from_the_prediction(split: Split) -> None:
     model = prepared(split)
     with torch.no_grad():
         reference = OneByOne(model, split)
@@ -171,39 +175,42 @@ def test_scores_are_distances(split: Split) -> None:
             zip(events.source.tolist(), events.target.tolist(), events.time.tolist(), strict=True)
         ):
             squares = reference.distances(source, time) ** 2
-            # The score leaves out what is equal for all targets.
+            # Scores omit a term that is equal for all targets.
             assert_allclose(scores[row] - scores[row, 0], squares[0] - squares, atol=1e-8)
-            reference.happen(source, target, time)
+            reference.observe(source, target, time)
         assert_allclose(model.state_tensors()["source"], torch.stack(reference.source), **EXACT)
         assert_allclose(model.state_tensors()["target"], torch.stack(reference.target), **EXACT)
 
 
-def test_the_error_of_a_prediction_without_writing_codes_out() -> None:
+def test_prediction_error_equals_that_of_one_hot_codes() -> None:
     random = torch.Generator().manual_seed(0)
     vector, true = torch.randn(2, 5, 3, generator=random, dtype=torch.float64)
     code = torch.randn(5, 4, generator=random, dtype=torch.float64, requires_grad=True)
     target = torch.tensor([0, 3, 3, 1, 2])
-    ours = prediction_error(vector, code, true, target)
-    look = torch.cat([true, functional.one_hot(target, 4).double()], dim=1)
-    theirs = functional.mse_loss(torch.cat([vector, code], dim=1), look, reduction="none").mean(1)
-    assert_allclose(ours.detach(), theirs.detach(), **EXACT)
-    mine, other = (torch.autograd.grad(one.sum(), code)[0] for one in (ours, theirs))
-    assert_allclose(mine, other, **EXACT)
+    error = prediction_error(vector, code, true, target)
+    embedding = torch.cat([true, functional.one_hot(target, 4).double()], dim=1)
+    predicted = torch.cat([vector, code], dim=1)
+    expected = functional.mse_loss(predicted, embedding, reduction="none").mean(1)
+    assert_allclose(error.detach(), expected.detach(), **EXACT)
+    gradient, expected_gradient = (
+        torch.autograd.grad(value.sum(), code)[0] for value in (error, expected)
+    )
+    assert_allclose(gradient, expected_gradient, **EXACT)
 
 
-def test_a_node_has_a_vector_in_either_role() -> None:
+def test_a_node_has_a_vector_in_each_role() -> None:
     stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3], kind="one-mode")
     model = JODIE(width=3, epochs=1).fit(as_split(stream, 3, 4))
     assert model.embed().shape == (3, 6)
-    both = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3])
-    model = JODIE(width=3, epochs=1).fit(as_split(both, 3, 4))
+    stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3])
+    model = JODIE(width=3, epochs=1).fit(as_split(stream, 3, 4))
     assert model.embed(side="target").shape == (3, 3)
-    # Sources drift until their next event, targets stay.
+    # Sources drift until their next event, targets do not.
     assert (model.embed(at=9.0) != model.embed(at=4.0)).any()
     assert_array_equal(model.embed(side="target", at=9.0), model.embed(side="target", at=4.0))
 
 
-def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_resuming_gives_the_same_weights_bit_for_bit(tmp_path: Path) -> None:
     split = learnable()
     settings = {"width": 4, "epochs": 2, "batch_size": 512, "threads": 1}
 
@@ -214,8 +221,8 @@ def test_a_run_that_was_stopped_ends_as_if_it_had_not_been(tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         JODIE(**settings).fit(split, run=tmp_path, progress=stop)
     resumed = JODIE(**settings).fit(split, run=tmp_path, resume=True)
-    whole = JODIE(**settings).fit(split)
-    for name, weight in whole.network.state_dict().items():
+    complete = JODIE(**settings).fit(split)
+    for name, weight in complete.network.state_dict().items():
         assert torch.equal(weight, resumed.network.state_dict()[name]), name
 
 

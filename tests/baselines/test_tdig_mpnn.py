@@ -105,7 +105,7 @@ class Reference:
         x = given[len(path), path[-1]]
         below = [self.unit(layer, one, given) for one in self.below(path)]
         write = self.named[f"{name}.written.weight"] @ x + self.named[f"{name}.written.bias"]
-        keep = self.named[f"{name}.kept.weight"] @ x + self.named[f"{name}.kept.bias"]
+        keep = self.named[f"{name}.forget.weight"] @ x + self.named[f"{name}.forget.bias"]
         d = len(x)
         remembered = torch.zeros_like(x)
         for party, (h, c) in enumerate(below):

@@ -1,4 +1,4 @@
-"""Against the recursion written out node by node, in double precision; and that it learns."""
+"""TGAT against its recursive definition, node by node, in double precision."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {"width": 4, "neighbors": 3, "batch_size": 8, "epochs": 
 
 
 def in_double(model: AttentionModel, split: Split) -> AttentionModel:
-    """Ready to learn from train, with weights that are all in use."""
+    """Prepare a model to train in double precision; noise makes every weight matter."""
     model.prepare(split)
     model.network.double()
     generator = torch.Generator().manual_seed(0)
@@ -36,27 +36,28 @@ def in_double(model: AttentionModel, split: Split) -> AttentionModel:
     return model
 
 
-def met_before(
+def neighbors_before(
     graph: DependencyGraph, node: int, time: float, count: int
 ) -> list[tuple[int, float]]:
-    """Who a node met strictly before a time, and when, latest first."""
-    met = []
+    """Return a node's latest neighbors strictly before a time, and when they interacted."""
+    neighbors = []
     for event in reversed(range(len(graph))):
         source, target = graph.node[2 * event], graph.node[2 * event + 1]
         if graph.time[event] < time and node in (source, target):
-            met.append((int(target if node == source else source), float(graph.time[event])))
-    return met[:count]
+            neighbor = int(target if node == source else source)
+            neighbors.append((neighbor, float(graph.time[event])))
+    return neighbors[:count]
 
 
-def scores_of(model: AttentionModel, source: Tensor, target: Tensor) -> Tensor:
+def score_of(model: AttentionModel, source: Tensor, target: Tensor) -> Tensor:
     decoder = model.network.decoder
-    weight = torch.cat([decoder.one.weight, decoder.other.weight], dim=1)
-    hidden = torch.relu(weight @ torch.cat([source, target]) + decoder.one.bias)
+    weight = torch.cat([decoder.first_half.weight, decoder.second_half.weight], dim=1)
+    hidden = torch.relu(weight @ torch.cat([source, target]) + decoder.first_half.bias)
     return (decoder.output.weight @ hidden + decoder.output.bias)[0]
 
 
 class ByRecursion:
-    """h_l(n, t) from h_(l-1) of the node and of its neighbours at their own times."""
+    """Computes h_l(n, t) from h_(l-1) of the node at t and of its neighbors at their events."""
 
     def __init__(self, model: TGAT, graph: DependencyGraph) -> None:
         self.model, self.graph = model, graph
@@ -66,77 +67,81 @@ class ByRecursion:
         if depth == 0:
             return network.node.weight[node]
         layer: TGATLayer = network.first if depth == 1 else network.second
-        own = self.vector(node, time, depth - 1)
-        unit = self.model.measured["mean"]
-        met = [
-            (self.vector(other, then, depth - 1), (time - then) / unit)
-            for other, then in met_before(self.graph, node, time, count)
+        below = self.vector(node, time, depth - 1)
+        unit = self.model.measured["mean_interval"]
+        neighbors = [
+            (self.vector(neighbor, then, depth - 1), (time - then) / unit)
+            for neighbor, then in neighbors_before(self.graph, node, time, count)
         ]
-        asking = torch.cat([own, network.encoding.phase.cos()])
-        summed = attend(layer.attention, network.encoding, own, met) + asking
+        query = torch.cat([below, network.encoding.phase.cos()])
+        summed = attend(layer.attention, network.encoding, below, neighbors) + query
         normed = functional.layer_norm(
             summed, summed.shape, layer.norm.weight, layer.norm.bias, layer.norm.eps
         )
         merge = layer.merge
-        hidden = merge.one.weight @ normed + merge.other.weight @ own + merge.one.bias
+        hidden = (
+            merge.first_half.weight @ normed
+            + merge.second_half.weight @ below
+            + merge.first_half.bias
+        )
         return merge.output.weight @ torch.relu(hidden) + merge.output.bias
 
     def scores(self, source: int, time: float) -> FloatArray:
-        asking = self.vector(source, time)
+        query = self.vector(source, time)
         targets = self.graph.space.target_nodes.tolist()
-        rows = [scores_of(self.model, asking, self.vector(one, time)) for one in targets]
-        return torch.stack(rows).detach().numpy()
+        scores = [score_of(self.model, query, self.vector(target, time)) for target in targets]
+        return torch.stack(scores).detach().numpy()
 
 
 @settings(max_examples=12)
 @given(splits())
-def test_all_targets_equal_one_at_a_time(split: Split) -> None:
+def test_scores_of_a_block_equal_the_recursion(split: Split) -> None:
     model = in_double(TGAT(**SMALL), split)
     assert isinstance(model, TGAT)
-    model.queries_at_once = 5  # a block is then more than one piece, and none is whole
+    model.queries_per_chunk = 5  # so that a block has several chunks
     model.observe(split.train)
-    ours = model.score_each(split.valid)
+    scores = model.score_each(split.valid)
     for row, (source, time) in enumerate(zip(split.valid.source, split.valid.time, strict=True)):
         before = DependencyGraph(model.graph.space)
         before.append(split.events[: split.train_end + row])
-        theirs = ByRecursion(model, before).scores(int(source), float(time))
-        assert_allclose(ours[row], theirs, atol=1e-9)
+        expected = ByRecursion(model, before).scores(int(source), float(time))
+        assert_allclose(scores[row], expected, atol=1e-9)
     node = np.arange(model.graph.space.num_nodes)
     now = float(split.valid.time[-1]) + 1
-    slow = ByRecursion(model, model.graph)
-    vectors = torch.stack([slow.vector(one, now) for one in node.tolist()])
+    reference = ByRecursion(model, model.graph)
+    vectors = torch.stack([reference.vector(number, now) for number in node.tolist()])
     assert_allclose(model.vectors(node, now), vectors.detach(), atol=1e-9)
 
 
 @settings(max_examples=12)
 @given(splits())
-def test_what_is_learned_from_is_the_same_with_its_gradients(split: Split) -> None:
+def test_training_vectors_and_gradients_equal_the_recursion(split: Split) -> None:
     model = in_double(TGAT(**SMALL), split)
     assert isinstance(model, TGAT)
     graph = model.batches.graph
     for batch in range(len(model.batches)):
-        asked = model.batches.draw(batch, np.random.default_rng(0))
-        slow = ByRecursion(model, graph)
-        ours = model.encode_asked(asked, None)
-        theirs = torch.stack(
-            [slow.vector(int(n), float(t)) for n, t in zip(asked.node, asked.time, strict=True)]
-        )
-        assert_allclose(ours.detach(), theirs.detach(), atol=1e-9)
-        learned = [
-            one for name, one in model.network.named_parameters() if not name.startswith("decoder")
+        queries = model.batches.draw(batch, np.random.default_rng(0))
+        reference = ByRecursion(model, graph)
+        vectors = model.encode_training(queries, None)
+        pairs = zip(queries.node.tolist(), queries.time.tolist(), strict=True)
+        expected = torch.stack([reference.vector(node, time) for node, time in pairs])
+        assert_allclose(vectors.detach(), expected.detach(), atol=1e-9)
+        parameters = [
+            parameter
+            for name, parameter in model.network.named_parameters()
+            if not name.startswith("decoder")
         ]
-        mixed = torch.randn(ours.shape, dtype=torch.float64)
-        for one, other in zip(
-            torch.autograd.grad((ours * mixed).sum(), learned),
-            torch.autograd.grad((theirs * mixed).sum(), learned, allow_unused=True),
-            strict=True,
-        ):
-            expected = torch.zeros_like(one) if other is None else other
-            assert_allclose(one, expected, atol=1e-8)
+        weight = torch.randn(vectors.shape, dtype=torch.float64)
+        gradients = torch.autograd.grad((vectors * weight).sum(), parameters)
+        expected_gradients = torch.autograd.grad(
+            (expected * weight).sum(), parameters, allow_unused=True, materialize_grads=True
+        )
+        for gradient, expected_gradient in zip(gradients, expected_gradients, strict=True):
+            assert_allclose(gradient, expected_gradient, atol=1e-8)
 
 
-def test_the_only_neighbour_counts_and_so_does_the_latest() -> None:
-    """The published code leaves out the latest neighbour, and takes the oldest of many."""
+def test_neighbors_include_an_only_neighbor_and_the_latest() -> None:
+    """The published code omits the latest neighbor, and takes the oldest of many."""
     times = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     stream = tg.load({"source": list("aaaaab"), "target": list("vwxyzz"), "time": times})
     split = stream.split(0.6, 0.2)
@@ -152,15 +157,16 @@ def test_the_only_neighbour_counts_and_so_does_the_latest() -> None:
 def test_dropout_comes_from_the_given_generator() -> None:
     model = TGAT(**SMALL)
     model.prepare(learnable())
-    once, again, other = (model.loss(3, np.random.default_rng(seed)).item() for seed in (1, 1, 2))
-    assert once == again != other
-    asked = model.batches.draw(3, np.random.default_rng(0))
-    whole = model.encode_asked(asked, None)
-    assert not torch.equal(whole, model.encode_asked(asked, torch.Generator().manual_seed(0)))
+    first, second, third = (model.loss(3, np.random.default_rng(seed)).item() for seed in (1, 1, 2))
+    assert first == second != third
+    queries = model.batches.draw(3, np.random.default_rng(0))
+    without_dropout = model.encode_training(queries, None)
+    with_dropout = model.encode_training(queries, torch.Generator().manual_seed(0))
+    assert not torch.equal(with_dropout, without_dropout)
 
 
-def test_heads_must_fit() -> None:
-    with pytest.raises(tg.InputError, match="heads"):
+def test_heads_that_do_not_divide_the_width_are_refused() -> None:
+    with pytest.raises(tg.InputError, match="3 heads cannot split twice a width of 4 evenly"):
         TGAT(width=4, heads=3)
 
 

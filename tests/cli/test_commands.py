@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_datasets(cli: Cli) -> None:
+def test_datasets_lists_the_catalog(cli: Cli) -> None:
     code, out, _ = cli("datasets")
     assert code == 0
     assert "collegemsg" in out
@@ -28,45 +28,45 @@ def test_datasets(cli: Cli) -> None:
     assert json.loads(out)["lastfm"]["interactions"] == 1_293_103
 
 
-def test_describe_collegemsg(cli: Cli) -> None:
+def test_describe_prints_the_statistics_of_collegemsg(cli: Cli) -> None:
     code, out, _ = cli("describe", "collegemsg", "--seen-only")
     assert code == 0
     for figure in ("48,771", "999", "1,352", "193.63", "67.28 %", "23.18 %"):
         assert figure in out
     code, out, _ = cli("describe", "collegemsg", "--seen-only", "--json")
-    found = json.loads(out)
-    assert found["interactions"] == 48_771
-    assert (found["sources"], found["targets"]) == (999, 1_352)
-    assert (found["days"], found["repetition_density"]) == (193.63, 67.28)
-    assert found["parts"] == {"train": 35_901, "valid": 7_815, "test": 5_055}
+    result = json.loads(out)
+    assert result["interactions"] == 48_771
+    assert (result["sources"], result["targets"]) == (999, 1_352)
+    assert (result["days"], result["repetition_density"]) == (193.63, 67.28)
+    assert result["parts"] == {"train": 35_901, "valid": 7_815, "test": 5_055}
 
 
-def test_evaluate_json_is_one_object_and_nothing_else(cli: Cli, log: Path) -> None:
+def test_evaluate_prints_one_json_object(cli: Cli, log: Path) -> None:
     code, out, err = cli("evaluate", "--model", "own-recency", "--data", "log.csv", "--json")
     assert code == 0
-    found = json.loads(out)
-    assert found["model"] == "own-recency"
-    assert found["data"] == "log.csv"
-    assert found["split"] == "70/15/15 of rows"
-    assert found["update"] == "streaming"
-    assert found["events"] == 60
-    assert found["targets"] > 1
+    result = json.loads(out)
+    assert result["model"] == "own-recency"
+    assert result["data"] == "log.csv"
+    assert result["split"] == "70/15/15 of rows"
+    assert result["update"] == "streaming"
+    assert result["events"] == 60
+    assert result["targets"] > 1
     for group in ("metrics", "repeat", "new"):
-        assert tuple(found[group]) == METRIC_NAMES
-    assert found["seconds"] > 0
-    assert found["machine"]["cores"] >= 1
+        assert tuple(result[group]) == METRIC_NAMES
+    assert result["seconds"] > 0
+    assert result["machine"]["cores"] >= 1
     assert all(line.startswith("note: ") for line in err.splitlines())
 
 
-def test_the_update_rule_is_in_every_output(cli: Cli, log: Path) -> None:
+def test_every_output_names_the_update_rule(cli: Cli, log: Path) -> None:
     for rule in ("streaming", "every=7", "frozen", "frozen=valid"):
-        words = ("evaluate", "--data", "log.csv", "--update", rule, "--model")
-        assert f"update {rule} (" in cli(*words, "popularity")[1]
-        assert json.loads(cli(*words, "popularity", "--json")[1])["update"] == rule
-    assert "update every=7 (" in cli(*words[:4], "every=7", "--model", "heuristics")[1]
+        arguments = ("evaluate", "--data", "log.csv", "--update", rule, "--model")
+        assert f"update {rule} (" in cli(*arguments, "popularity")[1]
+        assert json.loads(cli(*arguments, "popularity", "--json")[1])["update"] == rule
+    assert "update every=7 (" in cli(*arguments[:4], "every=7", "--model", "heuristics")[1]
 
 
-def test_all_floors_side_by_side(cli: Cli, log: Path) -> None:
+def test_evaluate_compares_all_heuristics(cli: Cli, log: Path) -> None:
     code, out, _ = cli(
         "evaluate", "--model", "heuristics", "--data", "log.csv", "--kind", "one-mode"
     )
@@ -80,12 +80,12 @@ def test_all_floors_side_by_side(cli: Cli, log: Path) -> None:
     ]
 
 
-def test_flags_reach_the_protocol(cli: Cli, log: Path) -> None:
-    words = ("evaluate", "--model", "own-recency", "--data", "log.csv", "--json")
-    plain = json.loads(cli(*words)[1])
-    masked = json.loads(cli(*words, "--mask-seen")[1])
-    by_time = json.loads(cli(*words, "--split", "50/25/25", "--split-by", "time")[1])
-    seen_only = json.loads(cli(*words, "--seen-only")[1])
+def test_options_change_the_evaluation(cli: Cli, log: Path) -> None:
+    arguments = ("evaluate", "--model", "own-recency", "--data", "log.csv", "--json")
+    plain = json.loads(cli(*arguments)[1])
+    masked = json.loads(cli(*arguments, "--mask-seen")[1])
+    by_time = json.loads(cli(*arguments, "--split", "50/25/25", "--split-by", "time")[1])
+    seen_only = json.loads(cli(*arguments, "--seen-only")[1])
     assert masked["metrics"]["MR"] < plain["metrics"]["MR"]
     assert by_time["split"] == "50/25/25 of time"
     assert seen_only["events"] < plain["events"]
@@ -93,7 +93,7 @@ def test_flags_reach_the_protocol(cli: Cli, log: Path) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """What keeps `tclgraph --help` under 0.3 s; scripts/bench measures the time itself."""
+    """`tclgraph --help` takes under 0.3 s only without these; scripts/bench measures the time."""
     code = (
         "import sys; sys.argv = ['tclgraph', '--help']\n"
         "from tclgraph.cli.main import main\n"
@@ -105,23 +105,23 @@ def test_help_imports_nothing_heavy() -> None:
     assert out.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(log: Path) -> None:
+def test_a_closed_pipe_gives_no_traceback(log: Path) -> None:
     command = f"{sys.executable} -m tclgraph.cli.main describe {log} | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_ends_at_once_and_quietly(tmp_path: Path) -> None:
+def test_ctrl_c_exits_quickly_without_a_traceback(tmp_path: Path) -> None:
     write_file(synthesize(SyntheticConfig(events=200_000, targets=5_000)), tmp_path / "log.parquet")
-    words = ["evaluate", "--model", "heuristics", "--data", "log.parquet"]
+    arguments = ["evaluate", "--model", "heuristics", "--data", "log.parquet"]
     with subprocess.Popen(
-        [sys.executable, "-m", "tclgraph.cli.main", *words],
+        [sys.executable, "-m", "tclgraph.cli.main", *arguments],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        time.sleep(2)  # it needs several times as long
+        time.sleep(2)  # the evaluation takes several times as long
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tclgraph import registry
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.evaluation import protocol
-from tclgraph.evaluation.protocol import evaluate
+from tclgraph.evaluation.protocol import evaluate, validate
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
@@ -18,10 +18,10 @@ from tclgraph.models.interface import Model
 from tests.streams import KINDS, as_split, collegemsg, splits
 
 
-class Scripted(Model):
-    """Scores what it is told to and writes down everything that it is shown."""
+class ConstantModel(Model):
+    """Gives every target the same score and records the calls."""
 
-    name = "scripted"
+    name = "constant"
 
     def __init__(self, value: float = 0.0) -> None:
         self.value = value
@@ -59,21 +59,21 @@ def small_split() -> Split:
 @given(st.data())
 def test_a_constant_score_gets_the_middle_rank(kind: str, data: st.DataObject) -> None:
     split = data.draw(splits(kind=kind))  # type: ignore[arg-type]
-    report = evaluate(Scripted(7.0).fit(split), split)
+    report = evaluate(ConstantModel(7.0).fit(split), split)
     num_targets = len(set(split.events.target.tolist()))
     assert report.targets == num_targets
     assert report["MR"] == (num_targets + 1) / 2
     assert report.tie_spread == num_targets - 1
 
 
-def test_a_constant_score_on_collegemsg() -> None:
+def test_a_constant_score_gets_the_middle_rank_on_collegemsg() -> None:
     split = collegemsg()
-    assert evaluate(Scripted().fit(split), split)["MR"] == (1_352 + 1) / 2
+    assert evaluate(ConstantModel().fit(split), split)["MR"] == (1_352 + 1) / 2
 
 
 def test_nan_scores_get_the_last_rank_and_are_counted() -> None:
     split = small_split()
-    report = evaluate(Scripted(float("nan")).fit(split), split)
+    report = evaluate(ConstantModel(float("nan")).fit(split), split)
     assert report["MR"] == 3
     assert report.nan_events == 3
 
@@ -89,38 +89,40 @@ def test_nan_scores_get_the_last_rank_and_are_counted() -> None:
         ("frozen=valid", "test", ["observe 3", "score 3"]),
     ],
 )
-def test_the_state_follows_as_the_rule_says(update: str, part: str, expected: list[str]) -> None:
+def test_the_model_observes_events_by_the_update_rule(
+    update: str, part: str, expected: list[str]
+) -> None:
     split = small_split()
-    model = Scripted().fit(split)
+    model = ConstantModel().fit(split)
     report = evaluate(model, split, update=update, part=part)  # type: ignore[arg-type]
     assert model.log == ["forget", *expected]
     assert (report.update, report.part) == (update, part)
 
 
-def test_large_stale_blocks_are_scored_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_blocks_are_scored_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", 2)
     split = small_split()
-    model = Scripted().fit(split)
+    model = ConstantModel().fit(split)
     evaluate(model, split, update="every=99")
     assert model.log == ["forget", "observe 3", "score 2", "score 1", "observe 3"]
 
 
 @pytest.mark.parametrize("update", ["streaming", "every=7", "frozen"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_size_of_blocks_changes_nothing(
+def test_the_block_size_does_not_change_the_metrics(
     monkeypatch: pytest.MonkeyPatch, update: str, kind: str
 ) -> None:
     split = synthesize(SyntheticConfig(events=600, kind=kind)).split(0.5, 0.25)  # type: ignore[arg-type]
     for heuristic in heuristics_for(split.events.kind):
         model = heuristic().fit(split)
-        found = []
+        groups = []
         for size in (1, 64, 10_000):
             monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", size)
-            found.append(evaluate(model, split, update=update).groups)
-        assert found[0] == found[1] == found[2]
+            groups.append(evaluate(model, split, update=update).groups)
+        assert groups[0] == groups[1] == groups[2]
 
 
-def test_evaluating_twice_gives_the_same_answer() -> None:
+def test_evaluating_twice_gives_the_same_report() -> None:
     split = synthesize(SyntheticConfig(events=500)).split(0.5, 0.25)
     model = registry.build("own-recency").fit(split)
     first = evaluate(model, split).to_json()
@@ -130,26 +132,27 @@ def test_evaluating_twice_gives_the_same_answer() -> None:
     assert first == second
 
 
-def test_a_sample_has_the_ranks_that_the_whole_has() -> None:
+def test_a_validation_sample_has_the_ranks_of_the_full_validation() -> None:
     split = synthesize(SyntheticConfig(events=1_000)).split(0.5, 0.3)
     model = registry.build("own-recency").fit(split)
-    whole = evaluate(model, split, part="valid")
+    full = validate(model, split)
+    assert full.groups == evaluate(model, split, part="valid").groups
     state_after = model.score(split.test.source[:5], split.test.time[:5])
-    sample = evaluate(model, split, part="valid", at_most=130)
-    # Three runs of 43, at 0, 100 and 200.
+    sample = validate(model, split, max_events=130)
+    # The sample has three runs of 43 events, from event 0, 100 and 200 on.
     places = np.concatenate([np.arange(start, start + 43) for start in (0, 100, 200)])
-    assert sample.ranks.tolist() == whole.ranks[places].tolist()
+    assert sample.ranks.tolist() == full.ranks[places].tolist()
     assert sample.groups["all"].events == 129
     assert sum(sample.groups[name].events for name in ("repeat", "new")) == 129
     assert (model.score(split.test.source[:5], split.test.time[:5]) == state_after).all()
-    assert evaluate(model, split, part="valid", at_most=300).groups == whole.groups
+    assert validate(model, split, max_events=300).groups == full.groups
 
 
-def test_repeat_and_new_events_are_told_apart() -> None:
-    #                     train      | valid | test
-    # bipartite:  a→x  b→y      | a→y   | a→x (repeat)  b→x (new)  b→x (repeat)
+def test_events_are_grouped_into_repeats_and_new_pairs() -> None:
+    # train     | valid | test
+    # a→x  b→y  | a→y   | a→x (repeat)  b→x (new)  b→x (repeat)
     stream = EventStream.from_columns(list("abaabb"), list("xyyxxx"), range(6))
-    report = evaluate(Scripted().fit(as_split(stream, 2, 3)), as_split(stream, 2, 3))
+    report = evaluate(ConstantModel().fit(as_split(stream, 2, 3)), as_split(stream, 2, 3))
     assert {name: group.events for name, group in report.groups.items()} == {
         "all": 3,
         "repeat": 2,
@@ -157,28 +160,28 @@ def test_repeat_and_new_events_are_told_apart() -> None:
     }
 
 
-def test_in_a_one_mode_graph_an_answer_is_a_repeat() -> None:
+def test_in_a_one_mode_graph_the_reverse_direction_is_a_repeat() -> None:
     stream = EventStream.from_columns(list("abca"), list("bcab"), range(4), kind="one-mode")
     answer = EventStream.from_columns(list("abcb"), list("bcaa"), range(4), kind="one-mode")
-    for one in (stream, answer):
-        split = as_split(one, 2, 3)
-        assert evaluate(Scripted().fit(split), split).groups["repeat"].events == 1
+    for events in (stream, answer):
+        split = as_split(events, 2, 3)
+        assert evaluate(ConstantModel().fit(split), split).groups["repeat"].events == 1
 
 
-def test_a_group_without_events_has_no_figures() -> None:
+def test_an_empty_group_has_no_metrics() -> None:
     stream = EventStream.from_columns(list("aaaa"), list("xyxy"), range(4))
     split = as_split(stream, 2, 3)
-    report = evaluate(Scripted().fit(split), split)
+    report = evaluate(ConstantModel().fit(split), split)
     assert report.groups["new"].metrics is None
     assert report.to_json()["new"] is None
     assert next(line for line in str(report).splitlines() if line.startswith("MR ")).endswith(" -")
 
 
 def test_in_a_one_mode_graph_only_targets_are_ranked() -> None:
-    # c never receives anything, so a ranking has a, b and d in it.
+    # c is never a target, so the candidates are a, b and d.
     stream = EventStream.from_columns(list("abccb"), list("badab"), range(5), kind="one-mode")
     split = as_split(stream, 2, 3)
-    report = evaluate(Scripted().fit(split), split)
+    report = evaluate(ConstantModel().fit(split), split)
     assert stream.num_targets == 4
     assert report.targets == 3
     assert report["MR"] == 2
@@ -186,60 +189,67 @@ def test_in_a_one_mode_graph_only_targets_are_ranked() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.data())
-def test_masking_leaves_out_met_targets_but_the_true_one(kind: str, data: st.DataObject) -> None:
+def test_mask_seen_removes_seen_targets_except_the_true_one(kind: str, data: st.DataObject) -> None:
     split = data.draw(splits(kind=kind))  # type: ignore[arg-type]
     events = split.events
-    report = evaluate(Scripted().fit(split), split, mask_seen=True)
+    report = evaluate(ConstantModel().fit(split), split, mask_seen=True)
     candidates = set(events.target.tolist())
     expected = []
     for event in range(split.valid_end, len(events)):
-        met = set()
+        seen = set()
         for earlier in range(event):
             source, target = int(events.source[earlier]), int(events.target[earlier])
             if source == events.source[event]:
-                met.add(target)
+                seen.add(target)
             if events.kind == "one-mode" and target == events.source[event]:
-                met.add(source)
-        left = candidates - met | {int(events.target[event])}
-        expected.append((len(left) + 1) / 2)
+                seen.add(source)
+        ranked = candidates - seen | {int(events.target[event])}
+        expected.append((len(ranked) + 1) / 2)
     assert report["MR"] == pytest.approx(np.mean(expected))
 
 
-def test_progress_ends_with_everything_done() -> None:
+def test_progress_counts_replayed_and_ranked_events() -> None:
     split = synthesize(SyntheticConfig(events=3_000)).split(0.5, 0.25)
-    seen: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     evaluate(
         registry.build("popularity").fit(split),
         split,
-        progress=lambda done, total: seen.append((done, total)),
+        progress=lambda done, total: calls.append((done, total)),
     )
-    assert len(seen) > 1
-    assert seen[0] == (2_250, 3_000)  # history first
-    assert seen[-1] == (3_000, 3_000)
+    assert len(calls) > 1
+    assert calls[0] == (2_250, 3_000)  # the replayed history
+    assert calls[-1] == (3_000, 3_000)
 
 
-def test_a_model_with_the_wrong_shape_is_our_mistake() -> None:
+def test_scores_of_the_wrong_shape_fail_an_assertion() -> None:
     split = small_split()
-    model = Scripted().fit(split)
+    model = ConstantModel().fit(split)
     model.num_targets = 2
-    with pytest.raises(AssertionError, match="scripted gave scores of shape"):
+    with pytest.raises(
+        AssertionError, match=r"constant returned scores of shape \(3, 2\) instead of \(3, 3\)"
+    ):
         evaluate(model, split)
 
 
-def test_the_report_reads_well() -> None:
+def test_the_report_names_its_rules_and_groups() -> None:
     split = small_split()
-    text = str(evaluate(Scripted().fit(split), split, update="every=2"))
-    assert "scripted on test: 3 events, each ranked among 3 targets" in text
+    text = str(evaluate(ConstantModel().fit(split), split, update="every=2"))
+    assert "constant on test: 3 events, each ranked among 3 targets" in text
+    assert "kind bipartite | split by hand of rows | update every=2 (" in text
     assert "update every=2 (state refreshed after each block of 2 events)" in text
     assert "repeat (1)" in text
+    assert "repeat: the source has interacted with the target before; new: it has not" in text
     assert "NDCG@10" in text
 
 
-def test_the_floors_stand_beside_a_model_and_not_beside_a_floor() -> None:
+def test_the_report_of_a_model_has_the_heuristics_and_that_of_a_heuristic_has_not() -> None:
     split = synthesize(SyntheticConfig(events=400, kind="one-mode")).split(0.5, 0.25)
-    seen: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
     report = evaluate(
-        Scripted().fit(split), split, update="every=9", progress=lambda *at: seen.append(at)
+        ConstantModel().fit(split),
+        split,
+        update="every=9",
+        progress=lambda *call: calls.append(call),
     )
     assert [heuristic.model for heuristic in report.heuristics] == [
         heuristic.name for heuristic in heuristics_for("one-mode")
@@ -250,7 +260,7 @@ def test_the_floors_stand_beside_a_model_and_not_beside_a_floor() -> None:
     assert report.to_json()["heuristics"][0]["model"] == "popularity"
     assert "heuristics" not in alone.to_json()
     assert f"\nown-recency     {alone['MR']:>10.2f}" in str(report)
-    # One count over all of them, which never goes back.
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    assert seen[-1][0] == seen[-1][1] == 8 * len(split.events)
-    assert evaluate(Scripted().fit(split), split, with_heuristics=False).heuristics == ()
+    # The progress counts the events of all eight models and never decreases.
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert calls[-1][0] == calls[-1][1] == 8 * len(split.events)
+    assert evaluate(ConstantModel().fit(split), split, with_heuristics=False).heuristics == ()

@@ -13,8 +13,8 @@ def test_ranks_agree_with_sorting(rows: list[list[float]], data: st.DataObject) 
     true = [data.draw(st.integers(0, 3)) for _ in rows]
     ranks = rank(np.array(rows), np.array(true))
     for row, scores in enumerate(rows):
-        mine = scores[true[row]]
-        places = [n + 1 for n, score in enumerate(sorted(scores, reverse=True)) if score == mine]
+        ordered = sorted(scores, reverse=True)
+        places = [n + 1 for n, score in enumerate(ordered) if score == scores[true[row]]]
         assert ranks.optimistic[row] == places[0]
         assert ranks.pessimistic[row] == places[-1]
         assert ranks.middle[row] == sum(places) / len(places)
@@ -27,13 +27,13 @@ def test_a_nan_anywhere_in_the_row_gets_the_last_rank() -> None:
     assert_array_equal(ranks.is_nan, [False, True, True])
 
 
-def test_float32_scores_are_ranked_as_they_are() -> None:
+def test_equal_float32_scores_are_a_tie() -> None:
     scores = np.array([[1.0, 1.0 + 1e-9]], dtype=np.float32)
     assert rank(scores, np.array([0])).middle[0] == 1.5
 
 
-def test_blocks_join() -> None:
-    one = rank(np.array([[1.0, 2.0]]), np.array([0]))
-    both = Ranks.concatenate([one, one])
-    assert_array_equal(both.middle, [2, 2])
-    assert len(both) == 2
+def test_blocks_are_concatenated() -> None:
+    block = rank(np.array([[1.0, 2.0]]), np.array([0]))
+    ranks = Ranks.concatenate([block, block])
+    assert_array_equal(ranks.middle, [2, 2])
+    assert len(ranks) == 2

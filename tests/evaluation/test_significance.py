@@ -6,49 +6,51 @@ from tclgraph.evaluation.significance import Resamples
 
 def test_a_difference_is_the_difference_of_means() -> None:
     random = np.random.default_rng(0)
-    one, other = random.integers(1, 50, (2, 3, 400)).astype(float)
-    found = Resamples([one, other], "MR").difference(0, 1)
-    assert found.mean == pytest.approx(one.mean() - other.mean())
-    assert found.low < found.mean < found.high
-    back = Resamples([one, other], "MR").difference(1, 0)
-    assert (back.mean, back.low, back.high) == pytest.approx((-found.mean, -found.high, -found.low))
+    first, second = random.integers(1, 50, (2, 3, 400)).astype(float)
+    difference = Resamples([first, second], "MR").difference(0, 1)
+    assert difference.mean == pytest.approx(first.mean() - second.mean())
+    assert difference.low < difference.mean < difference.high
+    reverse = Resamples([first, second], "MR").difference(1, 0)
+    assert (reverse.mean, reverse.low, reverse.high) == pytest.approx(
+        (-difference.mean, -difference.high, -difference.low)
+    )
 
 
-def test_intervals_are_as_wide_as_theory_says() -> None:
-    """For one seed and many events: 1.96 standard errors of the paired difference each way."""
+def test_the_interval_over_events_has_the_theoretical_width() -> None:
+    """With one seed and many events: ± 1.96 standard errors of the paired difference."""
     random = np.random.default_rng(1)
-    one = random.integers(100, 1_000, (1, 3_000)).astype(float)
-    other = one + random.normal(2.0, 10.0, one.shape)
-    found = Resamples([one, other], "MR").difference(0, 1)
-    error = (one - other).std() / np.sqrt(one.size)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
-    # Not paired it would be a hundred times as wide.
-    assert found.is_clear
+    first = random.integers(100, 1_000, (1, 3_000)).astype(float)
+    second = first + random.normal(2.0, 10.0, first.shape)
+    difference = Resamples([first, second], "MR").difference(0, 1)
+    error = (first - second).std() / np.sqrt(first.size)
+    assert difference.high - difference.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    # Without pairing, the interval would be a hundred times as wide.
+    assert difference.is_clear
 
 
-def test_seeds_that_differ_widen_the_interval() -> None:
+def test_different_seeds_widen_the_interval() -> None:
     events = np.arange(1.0, 201.0)
     steady = np.stack([events, events])
     shaky = np.stack([events - 0.5, events + 4.5])
     assert Resamples([steady + 1, steady], "MR").difference(0, 1).is_clear
-    found = Resamples([shaky, steady], "MR").difference(0, 1)
-    assert found.mean == 2.0
-    # The seeds' deviation is 2.5 √2 each way; a half of all draws has one of them twice.
-    assert (found.low, found.high) == pytest.approx((2 - 2.5 * 2**0.5, 2 + 2.5 * 2**0.5))
-    assert not found.is_clear
+    difference = Resamples([shaky, steady], "MR").difference(0, 1)
+    assert difference.mean == 2.0
+    # The corrected deviation of the seeds is 2.5 √2; half of all draws contain a seed twice.
+    assert (difference.low, difference.high) == pytest.approx((2 - 2.5 * 2**0.5, 2 + 2.5 * 2**0.5))
+    assert not difference.is_clear
 
 
 @pytest.mark.parametrize("num_seeds", [5, 20])
-def test_seeds_widen_the_interval_as_theory_says(num_seeds: int) -> None:
-    """For many equal events: 1.96 standard errors of the mean over seeds each way."""
+def test_the_interval_over_seeds_has_the_theoretical_width(num_seeds: int) -> None:
+    """With many equal events: ± 1.96 standard errors of the mean over seeds."""
     figures = np.random.default_rng(2).normal(100.0, 5.0, num_seeds)
     seeds = np.repeat(figures[:, None], 50, axis=1)
-    found = Resamples([seeds, np.full((1, 50), 90.0)], "MR").difference(0, 1)
+    difference = Resamples([seeds, np.full((1, 50), 90.0)], "MR").difference(0, 1)
     error = figures.std(ddof=1) / np.sqrt(num_seeds)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert difference.high - difference.low == pytest.approx(2 * 1.96 * error, rel=0.1)
 
 
-def test_of_hits_more_is_more() -> None:
+def test_the_difference_of_hits_is_in_percentage_points() -> None:
     near, far = np.full((1, 50), 3.0), np.full((1, 50), 30.0)
-    found = Resamples([near, far], "Hit@10").difference(0, 1)
-    assert (found.mean, found.low, found.high) == (100.0, 100.0, 100.0)
+    difference = Resamples([near, far], "Hit@10").difference(0, 1)
+    assert (difference.mean, difference.low, difference.high) == (100.0, 100.0, 100.0)

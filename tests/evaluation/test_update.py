@@ -5,11 +5,11 @@ from tclgraph.evaluation.update import Update
 
 
 @pytest.mark.parametrize("text", ["streaming", "every=200", "every=1", "frozen", "frozen=valid"])
-def test_rules_read_back_as_written(text: str) -> None:
+def test_a_parsed_rule_prints_the_same_text(text: str) -> None:
     assert str(Update.parse(text)) == text
 
 
-def test_frozen_means_after_train() -> None:
+def test_frozen_rules_end_with_train_or_valid() -> None:
     assert Update.parse("frozen=train") == Update.parse("frozen")
     assert Update.parse("frozen").meaning == "state ends with train"
     assert Update.parse("frozen=valid").meaning == "state ends with valid"
@@ -19,6 +19,6 @@ def test_frozen_means_after_train() -> None:
 @pytest.mark.parametrize(
     "text", ["", "stream", "every", "every=0", "every=-3", "every=x", "frozen=1"]
 )
-def test_other_words_are_refused(text: str) -> None:
+def test_unknown_rules_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="unknown update rule"):
         Update.parse(text)

@@ -28,13 +28,13 @@ def test_numbering_agrees_with_a_dictionary(values: list[str]) -> None:
         (["#tag", " a b "], ["#tag", "a b"]),
     ],
 )
-def test_whole_numbers_become_integers_and_all_else_stays_text(
+def test_keys_become_integers_only_if_all_are_plain_integers(
     keys: list[str], expected: list[object]
 ) -> None:
     assert clean_keys(pl.Series(keys), "source").to_list() == expected
 
 
-def test_every_integer_type_is_one_type() -> None:
+def test_all_integer_types_become_int64() -> None:
     for dtype in (pl.Int8, pl.UInt32, pl.Int64):
         assert clean_keys(pl.Series([1, 2], dtype=dtype), "source").dtype == pl.Int64
     huge = pl.Series([2**63], dtype=pl.UInt64)
@@ -42,8 +42,8 @@ def test_every_integer_type_is_one_type() -> None:
 
 
 @pytest.mark.parametrize("values", [[1.5], [True], [b"x"], [[1]]])
-def test_other_types_are_no_keys(values: list[object]) -> None:
-    with pytest.raises(InputError, match="and a key is an integer or text"):
+def test_other_types_are_refused_as_keys(values: list[object]) -> None:
+    with pytest.raises(InputError, match="but a key must be an integer or text"):
         clean_keys(pl.Series(values), "source")
 
 
@@ -57,11 +57,11 @@ def test_other_types_are_no_keys(values: list[object]) -> None:
         (["a", None], "row 1: the key is empty"),
     ],
 )
-def test_bad_keys_name_their_row(keys: list[str | None], place: str) -> None:
+def test_errors_about_keys_name_the_row(keys: list[str | None], place: str) -> None:
     with pytest.raises(InputError, match=place):
         check_keys(pl.Series(keys), lambda row: f"row {row}")
 
 
 @pytest.mark.parametrize("keys", [["1.0", "2.5"], ["1.0", "2", "version"], ["a", "b"], ["1", "2"]])
-def test_keys_of_one_look_are_welcome(keys: list[str]) -> None:
+def test_keys_of_the_same_form_are_accepted(keys: list[str]) -> None:
     check_keys(pl.Series(keys), str)

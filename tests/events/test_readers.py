@@ -24,25 +24,20 @@ from tests.streams import refuse_notices, write
 PLAIN = "source,target,time\nann,tea,1\nbob,jam,2\nann,jam,3\n"
 
 
-def expected(**more: object) -> EventStream:
-    return EventStream.from_columns(
-        ["ann", "bob", "ann"],
-        ["tea", "jam", "jam"],
-        [1, 2, 3],
-        **more,  # type: ignore[arg-type]
-    )
+def expected() -> EventStream:
+    return EventStream.from_columns(["ann", "bob", "ann"], ["tea", "jam", "jam"], [1, 2, 3])
 
 
-DRESSES: dict[str, str | bytes] = {
+FORMATS: dict[str, str | bytes] = {
     "plain.csv": PLAIN,
     "tabs.tsv": PLAIN.replace(",", "\t"),
     "semicolons.csv": PLAIN.replace(",", ";"),
-    "blanks.txt": PLAIN.replace(",", "   "),
+    "spaces.txt": PLAIN.replace(",", "   "),
     "windows.csv": PLAIN.replace("\n", "\r\n"),
     "marked.csv": "\ufeff" + PLAIN,
     "no_newline.csv": PLAIN.rstrip(),
     "blank_lines.csv": PLAIN.replace("\nbob", "\n\nbob") + "\n\n",
-    "spaces.csv": PLAIN.replace(",", ", "),
+    "spaces_after_commas.csv": PLAIN.replace(",", ", "),
     "quoted.csv": PLAIN.replace("ann", '"ann"'),
     "quoted_after_spaces.csv": PLAIN.replace(",", ", ").replace("ann", '"ann"'),
     "old_mac.csv": PLAIN.replace("\n", "\r"),
@@ -53,9 +48,9 @@ DRESSES: dict[str, str | bytes] = {
 }
 
 
-@pytest.mark.parametrize("name", DRESSES)
-def test_text_files_of_every_dress_give_the_same_stream(tmp_path: Path, name: str) -> None:
-    stream = read_file(write(tmp_path, name, DRESSES[name]), notify=lambda _: None)
+@pytest.mark.parametrize("name", FORMATS)
+def test_text_files_of_all_formats_give_the_same_stream(tmp_path: Path, name: str) -> None:
+    stream = read_file(write(tmp_path, name, FORMATS[name]), notify=lambda _: None)
     assert stream.equals(expected())
 
 
@@ -66,7 +61,7 @@ def test_a_quote_inside_a_field_is_part_of_the_key(tmp_path: Path) -> None:
     assert stream.sources.keys.to_list() == ["ann", 'b "x"', "bob"]
 
 
-# Cells that make quoting go wrong in every way, and plain ones.
+# Plain cells, and cells with correct and incorrect quoting.
 cells = st.sampled_from(
     ["a", "b", "x y", "#t", "", '"q"', '"a,b"', '"n\nl"', '"e""f"', 'g"h', '"i', 'j"', ' "k"', "é"]
 )
@@ -74,10 +69,10 @@ cells = st.sampled_from(
 
 @settings(max_examples=300)
 @given(st.lists(st.tuples(cells, cells), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]))
-def test_what_is_read_is_what_pythons_strict_reader_reads(
+def test_the_fields_are_those_of_pythons_strict_csv_reader(
     rows: list[tuple[str, str]], line_end: str
 ) -> None:
-    lines = ["source,target,time", *(f"{u},{v},{n}" for n, (u, v) in enumerate(rows))]
+    lines = ["source,target,time", *(f"{u},{v},{time}" for time, (u, v) in enumerate(rows))]
     text = line_end.join(lines)
     try:
         strict = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
@@ -89,16 +84,16 @@ def test_what_is_read_is_what_pythons_strict_reader_reads(
         try:
             stream = read_file(path, notify=lambda _: None)
         except InputError:
-            # Refused for a reason: a quote out of place, or a row that is no event.
+            # The reason must be a misplaced quote or a row that is not an event.
             assert not wanted or any(
                 len(fields) != 3 or "" in fields or not fields[2].isdigit() for fields in wanted
             )
             return
-    found = [
+    rows_read = [
         [stream.sources.key(u), stream.targets.key(v), f"{time:.0f}"]
         for u, v, time in zip(stream.source, stream.target, stream.time, strict=True)
     ]
-    assert found == wanted
+    assert rows_read == wanted
 
 
 pieces = st.sampled_from(
@@ -113,7 +108,7 @@ pieces = st.sampled_from(
 
 @settings(max_examples=300)
 @given(st.lists(pieces, max_size=25).map("".join), st.sampled_from([None, True, False]))
-def test_rubbish_is_read_or_refused_in_one_sentence(text: str, header: bool | None) -> None:
+def test_random_text_is_read_or_refused_in_one_line(text: str, header: bool | None) -> None:
     with TemporaryDirectory() as folder:
         path = write(Path(folder), "log", text)
         message = ""
@@ -124,7 +119,7 @@ def test_rubbish_is_read_or_refused_in_one_sentence(text: str, header: bool | No
     assert len(message.splitlines()) <= 1
 
 
-def test_text_may_come_through_a_pipe(tmp_path: Path) -> None:
+def test_text_is_read_from_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=(PLAIN,))
@@ -133,7 +128,7 @@ def test_text_may_come_through_a_pipe(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_a_file_without_header_is_source_target_time(tmp_path: Path) -> None:
+def test_columns_without_header_are_source_target_time(tmp_path: Path) -> None:
     notices: list[str] = []
     path = write(tmp_path, "bare.csv", PLAIN.split("\n", 1)[1])
     assert read_file(path, notify=notices.append).equals(expected())
@@ -154,7 +149,7 @@ def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
     assert read_file(path, columns=columns, header=True).equals(expected())
 
 
-def test_column_names_are_guessed_and_the_guess_is_told(tmp_path: Path) -> None:
+def test_guessed_column_names_give_a_notice(tmp_path: Path) -> None:
     notices: list[str] = []
     path = write(tmp_path, "shop.csv", PLAIN.replace("source,target,time", "user,item,ts"))
     assert read_file(path, notify=notices.append).equals(expected())
@@ -163,12 +158,16 @@ def test_column_names_are_guessed_and_the_guess_is_told(tmp_path: Path) -> None:
 
 def test_columns_can_be_named(tmp_path: Path) -> None:
     path = write(tmp_path, "odd.csv", PLAIN.replace("source,target,time", "who,what,when"))
-    columns = Columns(source="who", target="what", time="when")
-    assert read_file(path, columns=columns, notify=refuse_notices).equals(expected())
+    mapping = {"source": "who", "target": "what", "time": "when"}
+    for columns in (mapping, Columns(**mapping)):
+        assert read_file(path, columns=columns, notify=refuse_notices).equals(expected())
+        assert load(path, columns=columns, notify=refuse_notices).equals(expected())
     with pytest.raises(InputError, match="no target column 'wat'; did you mean \"what\""):
         read_file(path, columns=Columns(source="who", target="wat", time="when"))
     with pytest.raises(InputError, match="three different columns"):
         read_file(path, columns=Columns(source="who", target="who", time="when"))
+    with pytest.raises(InputError, match="no entry 'sauce'; did you mean \"source\""):
+        read_file(path, columns={"sauce": "who"})
 
 
 def test_snap_text(tmp_path: Path) -> None:
@@ -216,16 +215,17 @@ def test_the_tgn_format(tmp_path: Path) -> None:
     assert notices == ["ml_wikipedia.csv: u is the source, i is the target, ts is the time"]
 
 
-def test_an_unsorted_file_is_sorted_and_that_is_told(tmp_path: Path) -> None:
+def test_sorting_an_unsorted_file_gives_a_notice(tmp_path: Path) -> None:
     notices: list[str] = []
     path = write(tmp_path, "mixed.csv", "source,target,time\nbob,jam,2\nann,tea,1\nann,jam,3\n")
     assert read_file(path, notify=notices.append).equals(expected())
     assert notices == [
-        "mixed.csv, row 2 (line 3), column 'time': time runs backwards; the events were sorted"
+        "mixed.csv, row 2 (line 3), column 'time': the time is earlier than in the row before; "
+        "the events were sorted"
     ]
 
 
-def test_shared_keys_bring_up_the_kind_of_graph(tmp_path: Path) -> None:
+def test_keys_on_both_sides_give_a_notice_about_the_graph_kind(tmp_path: Path) -> None:
     notices: list[str] = []
     path = write(tmp_path, "mail.csv", "source,target,time\nann,bob,1\nbob,ann,2\n")
     assert read_file(path, notify=notices.append).kind == "bipartite"
@@ -253,15 +253,16 @@ def test_tables_of_every_library_give_the_same_stream() -> None:
 
 
 def test_date_columns_of_every_library() -> None:
-    moments = ["2024-05-31T12:00:00", "2024-05-31T12:00:01.5"]
+    texts = ["2024-05-31T12:00:00", "2024-05-31T12:00:01.5"]
     seconds = [1717156800.0, 1717156801.5]
     keys = {"source": [1, 2], "target": [3, 4]}
-    naive = pd.DataFrame({**keys, "time": pd.to_datetime(moments, format="ISO8601")})
+    naive = pd.DataFrame({**keys, "time": pd.to_datetime(texts, format="ISO8601")})
     zoned = pd.DataFrame(
-        {**keys, "time": pd.to_datetime(moments, format="ISO8601").tz_localize("Europe/Paris")}
+        {**keys, "time": pd.to_datetime(texts, format="ISO8601").tz_localize("Europe/Paris")}
     )
     assert load(naive, notify=lambda _: None).time.tolist() == seconds
-    assert load(zoned, notify=refuse_notices).time.tolist() == [one - 7200 for one in seconds]
+    in_paris = [second - 7200 for second in seconds]
+    assert load(zoned, notify=refuse_notices).time.tolist() == in_paris
     arrow = pa.table({**keys, "time": pa.array(naive["time"].tolist(), pa.timestamp("us", "UTC"))})
     assert load(arrow, notify=refuse_notices).time.tolist() == seconds
 
@@ -275,13 +276,17 @@ def test_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("source", [1.5, 2.0, 3.0], "'source' has type Float64, and a key is an integer or text"),
+        (
+            "source",
+            [1.5, 2.0, 3.0],
+            "'source' has type Float64, but a key must be an integer or text",
+        ),
         ("target", [[1], [2], [3]], "'target' has type List"),
         ("time", [True, False, True], "type Boolean cannot be read as a time"),
         ("weight", ["a", "b", "c"], "row 1, column 'weight': 'a' is not a number"),
     ],
 )
-def test_wrong_types_are_named(
+def test_errors_about_types_name_the_column(
     tmp_path: Path, column: str, values: list[object], message: str
 ) -> None:
     path = tmp_path / "log.parquet"
@@ -305,12 +310,12 @@ def test_pandas_columns_with_gaps_or_mixtures_are_refused(source: object, messag
         load(frame)
 
 
-def test_what_is_no_table_is_refused() -> None:
+def test_an_object_that_is_not_a_table_is_refused() -> None:
     with pytest.raises(InputError, match="cannot read a int as a log"):
         load(7)
 
 
-def test_keys_are_the_same_whichever_way_they_come() -> None:
+def test_integer_keys_and_their_texts_are_the_same_keys() -> None:
     as_text = read_frame({"source": ["7", "8"], "target": ["x", "y"], "time": [1, 2]})
     as_numbers = read_frame({"source": [7, 8], "target": ["x", "y"], "time": [1, 2]})
     assert as_text.equals(as_numbers)

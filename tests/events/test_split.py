@@ -22,12 +22,12 @@ def test_shares_of_rows() -> None:
 
 
 def test_shares_are_exact_where_floats_are_not() -> None:
-    # 0.1 + 0.2 is more than 3/10 in floating point; a hundred rows must still be cut at 30.
+    # As floats, 0.1 + 0.2 exceeds 3/10. The cut must still be at row 30 of 100.
     assert numbered(100).split(0.1, 0.2).sizes == {"train": 10, "valid": 20, "test": 70}
     assert numbered(100).split(0.7, 0.15).sizes == {"train": 70, "valid": 15, "test": 15}
 
 
-def test_shares_of_time_put_an_event_on_the_cut_into_the_later_part() -> None:
+def test_an_event_exactly_at_a_time_cut_is_in_the_later_part() -> None:
     stream = EventStream.from_columns(range(5), range(5), [0, 1, 5, 8, 10])
     parts = stream.split(0.5, 0.3, by="time")
     assert parts.train.time.tolist() == [0, 1]
@@ -37,13 +37,13 @@ def test_shares_of_time_put_an_event_on_the_cut_into_the_later_part() -> None:
 
 
 @given(streams(min_events=6), st.booleans())
-def test_parts_follow_each_other_and_lose_nothing(stream: EventStream, by_time: bool) -> None:
+def test_the_parts_together_are_the_stream(stream: EventStream, by_time: bool) -> None:
     try:
         parts = stream.split(0.5, 0.25, by="time" if by_time else "rows")
     except InputError:
-        return  # a part without events, or one target only
-    whole = np.concatenate([parts.train.time, parts.valid.time, parts.test.time])
-    np.testing.assert_array_equal(whole, stream.time)
+        return  # a part is empty, or there is only one target
+    times = np.concatenate([parts.train.time, parts.valid.time, parts.test.time])
+    np.testing.assert_array_equal(times, stream.time)
 
 
 def keys(part: EventStream) -> list[tuple[Key, Key]]:
@@ -54,26 +54,26 @@ def keys(part: EventStream) -> list[tuple[Key, Key]]:
 
 
 @given(streams(min_events=6))
-def test_seen_only_drops_exactly_the_strangers(stream: EventStream) -> None:
+def test_seen_only_drops_exactly_the_events_with_unseen_nodes(stream: EventStream) -> None:
     try:
         parts = stream.split(0.5, 0.25, seen_only=True)
     except InputError:
         return
     cuts = [len(stream) // 2, len(stream) * 3 // 4]
-    rows = [keys(p) for p in (stream[: cuts[0]], stream[cuts[0] : cuts[1]], stream[cuts[1] :])]
-    senders, receivers = {u for u, _ in rows[0]}, {v for _, v in rows[0]}
-    kept = [rows[0]] + [
-        [r for r in part if r[0] in senders and r[1] in receivers] for part in rows[1:]
-    ]
-    for part, expected in zip((parts.train, parts.valid, parts.test), kept, strict=True):
-        assert keys(part) == expected
+    train, valid, test = (
+        keys(part) for part in (stream[: cuts[0]], stream[cuts[0] : cuts[1]], stream[cuts[1] :])
+    )
+    sources, targets = {u for u, _ in train}, {v for _, v in train}
+    assert keys(parts.train) == train
+    assert keys(parts.valid) == [(u, v) for u, v in valid if u in sources and v in targets]
+    assert keys(parts.test) == [(u, v) for u, v in test if u in sources and v in targets]
 
 
-def test_the_authors_collegemsg() -> None:
+def test_collegemsg_has_the_sizes_of_the_authors_data_set() -> None:
     parts = collegemsg()
     assert parts.sizes == {"train": 35_901, "valid": 7_815, "test": 5_055}
-    two = collegemsg("bipartite").events
-    assert (two.num_sources, two.num_targets) == (999, 1_352)
+    bipartite = collegemsg("bipartite").events
+    assert (bipartite.num_sources, bipartite.num_targets) == (999, 1_352)
 
 
 def test_wikipedia_has_23622_test_events() -> None:
@@ -86,29 +86,34 @@ def test_shares_that_leave_a_part_empty_are_refused(train: float, valid: float) 
         numbered(10).split(train, valid)
 
 
+def test_an_unknown_way_to_split_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot split by 'row'; did you mean \"rows\""):
+        numbered(10).split(0.6, 0.2, by="row")  # type: ignore[arg-type]
+
+
 def test_a_log_too_short_for_its_split_is_refused() -> None:
     with pytest.raises(InputError, match="leaves train empty"):
         split(numbered(3), 0.1, 0.3)
 
 
-def test_seen_only_that_leaves_nothing_is_refused() -> None:
+def test_seen_only_is_refused_if_it_empties_a_part() -> None:
     with pytest.raises(InputError, match="seen only leaves valid empty"):
         split(numbered(9), 0.6, 0.2, seen_only=True)
 
 
-def test_one_target_cannot_be_ranked() -> None:
+def test_a_log_with_only_one_target_is_refused() -> None:
     stream = EventStream.from_columns(range(9), ["tea"] * 9, range(9))
-    with pytest.raises(InputError, match=r"one target only \('tea'\)"):
+    with pytest.raises(InputError, match=r"only one target \('tea'\)"):
         stream.split(0.6, 0.2)
 
 
 @pytest.mark.parametrize("text", ["70/15", "70/15/10", "a/b/c", "70-15-15", "", "1/0/99/0"])
-def test_shares_that_cannot_be_read(text: str) -> None:
+def test_invalid_shares_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="add to 100"):
         parse_shares(text)
 
 
-def test_shares_that_can() -> None:
+def test_shares_are_percentages_or_fractions() -> None:
     assert parse_shares("80/10/10") == (0.8, 0.1)
     assert parse_shares("0.8/0.1/0.1") == (0.8, 0.1)
     assert parse_shares("66.6/16.7/16.7") == (0.666, 0.167)

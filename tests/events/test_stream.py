@@ -11,16 +11,16 @@ from tests.streams import streams
 
 def test_events_are_sorted_by_time_and_simultaneous_ones_keep_their_order() -> None:
     stream = EventStream.from_columns(list("abcd"), list("wxyz"), [5, 1, 5, 1])
-    assert [stream.sources.key(one) for one in stream.source] == ["b", "d", "a", "c"]
+    assert [stream.sources.key(source) for source in stream.source] == ["b", "d", "a", "c"]
     assert stream.time.tolist() == [1, 1, 5, 5]
 
 
-def test_the_order_of_simultaneous_events_holds_at_any_size() -> None:
+def test_the_order_of_simultaneous_events_is_stable_in_long_streams() -> None:
     time = np.random.default_rng(0).integers(10, size=5_000)
     stream = EventStream.from_columns(np.arange(5_000), np.arange(5_000), time)
-    position = np.array([stream.sources.key(one) for one in stream.source])
-    for update in range(10):
-        assert (np.diff(position[stream.time == update]) > 0).all()
+    position = np.array([stream.sources.key(source) for source in stream.source])
+    for tick in range(10):
+        assert (np.diff(position[stream.time == tick]) > 0).all()
 
 
 def test_ids_are_dense_in_order_of_first_appearance() -> None:
@@ -30,7 +30,7 @@ def test_ids_are_dense_in_order_of_first_appearance() -> None:
     assert (stream.num_sources, stream.num_targets) == (2, 2)
 
 
-def test_a_one_mode_graph_has_one_id_space() -> None:
+def test_a_one_mode_graph_has_a_shared_id_space() -> None:
     stream = EventStream.from_columns(list("ab"), list("ba"), [1, 2], kind="one-mode")
     assert stream.sources is stream.targets
     assert stream.source.tolist() == [0, 1]
@@ -48,7 +48,7 @@ def test_a_one_mode_graph_joins_integer_and_text_keys_as_text() -> None:
     assert stream.sources.keys.to_list() == ["1", "2", "x"]
 
 
-def test_columns_are_read_only_and_the_caller_keeps_theirs() -> None:
+def test_columns_are_read_only_copies() -> None:
     time = np.array([1.0, 2.0])
     stream = EventStream.from_columns([1, 2], [3, 4], time)
     with pytest.raises(ValueError, match="read-only"):
@@ -57,7 +57,7 @@ def test_columns_are_read_only_and_the_caller_keeps_theirs() -> None:
     assert stream.time[0] == 1.0
 
 
-def test_extra_columns_follow_the_sort() -> None:
+def test_optional_columns_are_sorted_too() -> None:
     stream = EventStream.from_columns(
         [1, 2], [3, 4], [9, 1], label=[0, 1], weight=[0.5, 2], features=[[1, 2], [3, 4]]
     )
@@ -70,15 +70,15 @@ def test_extra_columns_follow_the_sort() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"time": np.array([2.0, 1.0])}, "backwards at event 1"),
+        ({"time": np.array([2.0, 1.0])}, "event 1 is earlier than the event before"),
         ({"time": np.array([1.0, np.nan])}, "time of event 1 is nan"),
         ({"time": np.array([1.0, np.inf])}, "time of event 1 is inf"),
-        ({"source": np.array([0, 7])}, "source ids must lie in"),
+        ({"source": np.array([0, 7])}, "source ids must be between 0 and 1"),
         ({"target": np.array([0])}, "'target' has 1 rows"),
-        ({"kind": "one-mode"}, "one id space"),
+        ({"kind": "one-mode"}, "must be the same object in a one-mode graph"),
     ],
 )
-def test_bad_columns_stop_at_the_door(change: dict[str, object], message: str) -> None:
+def test_invalid_columns_are_refused(change: dict[str, object], message: str) -> None:
     good = EventStream.from_columns([1, 2], [3, 4], [1.0, 2.0])
     columns = {
         name: getattr(good, name)
@@ -89,16 +89,16 @@ def test_bad_columns_stop_at_the_door(change: dict[str, object], message: str) -
 
 
 def test_columns_of_unequal_length_are_refused() -> None:
-    with pytest.raises(InputError, match="equally long, not 2, 1 and 2"):
+    with pytest.raises(InputError, match="the same length, not 2, 1 and 2"):
         EventStream.from_columns([1, 2], [3], [1, 2])
 
 
-def test_floats_are_no_keys() -> None:
+def test_floats_are_refused_as_keys() -> None:
     with pytest.raises(InputError, match="source has type Float64"):
         EventStream.from_columns(np.array([1.5, 2.0]), [1, 2], [1, 2])
 
 
-def test_a_part_keeps_the_ids_of_the_whole() -> None:
+def test_a_slice_keeps_the_ids_of_the_stream() -> None:
     stream = EventStream.from_columns(list("abc"), list("xyz"), [1, 2, 3])
     part = stream[2:]
     assert part.source.tolist() == [2]
@@ -114,22 +114,23 @@ def test_before_is_strict() -> None:
 
 
 @given(streams())
-def test_compacting_a_whole_stream_changes_nothing(stream: EventStream) -> None:
+def test_compact_changes_nothing_if_all_nodes_occur(stream: EventStream) -> None:
     assert stream.compact().equals(stream)
 
 
 @given(streams())
-def test_pairs_are_equal_exactly_where_the_same_two_meet(stream: EventStream) -> None:
+def test_pairs_are_equal_exactly_for_the_same_two_nodes(stream: EventStream) -> None:
     pairs = stream.pairs()
-    for one in range(len(stream)):
-        for other in range(one):
-            mine = (stream.source[one], stream.target[one])
-            theirs = (stream.source[other], stream.target[other])
-            is_same = mine == theirs or (stream.kind == "one-mode" and mine == theirs[::-1])
-            assert (pairs[one] == pairs[other]) == is_same
+    nodes = list(zip(stream.source, stream.target, strict=True))
+    for event in range(len(stream)):
+        for earlier in range(event):
+            is_same = nodes[event] == nodes[earlier] or (
+                stream.kind == "one-mode" and nodes[event] == nodes[earlier][::-1]
+            )
+            assert (pairs[event] == pairs[earlier]) == is_same
 
 
-def test_equality_sees_every_difference() -> None:
+def test_equals_compares_keys_columns_and_kind() -> None:
     stream = EventStream.from_columns([1, 2], [3, 4], [1, 2])
     assert stream.equals(EventStream.from_columns([1, 2], [3, 4], [1, 2]))
     assert not stream.equals(EventStream.from_columns([1, 5], [3, 4], [1, 2]))
@@ -138,14 +139,14 @@ def test_equality_sees_every_difference() -> None:
     assert not stream.equals(EventStream.from_columns([1, 2], [3, 4], [1, 2], kind="one-mode"))
 
 
-def test_keys_are_found_both_ways() -> None:
+def test_keys_and_ids_convert_both_ways() -> None:
     stream = EventStream.from_columns([17, 42], ["x", "y"], [1, 2])
     assert stream.sources.id(42) == 1
     assert stream.sources.id("42") == 1
     assert_array_equal(stream.targets.ids(["y", "x"]), [1, 0])
     with pytest.raises(InputError, match="unknown key 'q'"):
         stream.targets.id("q")
-    with pytest.raises(InputError, match="the log has 2 others, like 17, 42"):
+    with pytest.raises(InputError, match="one of the 2 keys in the log, like 17, 42"):
         stream.sources.id("ann")
 
 

@@ -10,18 +10,18 @@ from tests.streams import KINDS
 def keys(config: SyntheticConfig) -> tuple[list[int], list[int]]:
     stream = synthesize(config)
     return (
-        [int(stream.sources.key(one)) for one in stream.source],
-        [int(stream.targets.key(one)) for one in stream.target],
+        [int(stream.sources.key(source)) for source in stream.source],
+        [int(stream.targets.key(target)) for target in stream.target],
     )
 
 
-def test_the_seed_decides() -> None:
+def test_the_seed_determines_the_stream() -> None:
     assert synthesize(SyntheticConfig(seed=1)).equals(synthesize(SyntheticConfig(seed=1)))
     assert not synthesize(SyntheticConfig(seed=1)).equals(synthesize(SyntheticConfig(seed=2)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_size_and_kind_are_as_asked(kind: GraphKind) -> None:
+def test_size_and_kind_follow_the_config(kind: GraphKind) -> None:
     stream = synthesize(SyntheticConfig(events=5_000, sources=40, targets=30, days=7, kind=kind))
     assert len(stream) == 5_000
     assert stream.kind == kind
@@ -36,7 +36,7 @@ def test_without_other_causes_targets_come_from_the_sources_community() -> None:
         assert source % 7 == target % 7
 
 
-def test_pure_habit_is_predictable_from_the_last_target() -> None:
+def test_a_habit_follows_from_the_last_target() -> None:
     config = SyntheticConfig(events=2_000, repeat=0, habit=1, wave=0)
     last: dict[int, int] = {}
     for source, target in zip(*keys(config), strict=True):
@@ -45,28 +45,28 @@ def test_pure_habit_is_predictable_from_the_last_target() -> None:
         last[source] = target
 
 
-def test_pure_repeats_return_to_earlier_targets() -> None:
+def test_repeats_return_to_earlier_targets() -> None:
     config = SyntheticConfig(events=2_000, repeat=1, habit=0, wave=0)
     seen: dict[int, set[int]] = {}
     num_new = 0
     for source, target in zip(*keys(config), strict=True):
-        mine = seen.setdefault(source, set())
-        num_new += target not in mine
-        mine.add(target)
-    # New ones come only where a source has too short a past to step back into.
+        earlier = seen.setdefault(source, set())
+        num_new += target not in earlier
+        earlier.add(target)
+    # A target is new only if the source has fewer earlier events than the drawn steps back.
     assert num_new < 0.35 * 2_000
 
 
-def test_a_wave_has_one_target_at_a_time() -> None:
+def test_each_wave_has_a_single_target() -> None:
     config = SyntheticConfig(events=2_000, repeat=0, habit=0, wave=1, waves=4, days=4)
     stream = synthesize(config)
     day = np.floor(stream.time / 86_400)
-    for one in range(4):
-        assert len(np.unique(stream.target[day == one])) == 1
+    for wave in range(4):
+        assert len(np.unique(stream.target[day == wave])) == 1
 
 
 def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(InputError, match="at most 1 together"):
+    with pytest.raises(InputError, match=r"must add up to at most 1; they are 0\.9, 0\.9 and 0\.1"):
         SyntheticConfig(repeat=0.9, habit=0.9)
-    with pytest.raises(InputError, match="communities need at least one target each"):
+    with pytest.raises(InputError, match="there are 4 communities and 3 targets"):
         SyntheticConfig(targets=3, communities=4)

@@ -31,8 +31,8 @@ finite32 = st.floats(allow_nan=False, allow_infinity=False, width=32)
 def rich_streams(draw: st.DrawFn) -> EventStream:
     size = draw(st.integers(1, 12))
 
-    def column(of: st.SearchStrategy[Any]) -> list[Any]:
-        return draw(st.lists(of, min_size=size, max_size=size))
+    def column(values: st.SearchStrategy[Any]) -> list[Any]:
+        return draw(st.lists(values, min_size=size, max_size=size))
 
     features = draw(
         st.none() | st.lists(st.tuples(finite32, finite32), min_size=size, max_size=size)
@@ -47,7 +47,7 @@ def rich_streams(draw: st.DrawFn) -> EventStream:
             weight=column(finite) if draw(st.booleans()) else None,
             features=features,
         )
-    except InputError:  # 1 and 2.0 as keys of one column
+    except InputError:  # the same column has keys like 1 and 2.0
         reject()
 
 
@@ -57,7 +57,7 @@ def test_a_written_stream_reads_back_unchanged(ending: str, stream: EventStream)
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"log{ending}"
         write_file(stream, path)
-        kind = stream.kind if ending == ".csv" else None  # Parquet remembers
+        kind = stream.kind if ending == ".csv" else None  # Parquet stores the kind
         assert read_file(path, kind=kind, notify=lambda _: None).equals(stream)
         assert os.listdir(folder) == [path.name]
 
@@ -69,18 +69,18 @@ def test_an_unknown_ending_is_refused(tmp_path: Path) -> None:
     assert not os.listdir(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     stream = EventStream.from_columns([1], [2], [3])
     with pytest.raises(InputError, match=r"cannot write .*log\.csv"):
         write_file(stream, tmp_path / "file" / "log.csv")
 
 
-def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("old")
     with pytest.raises(RuntimeError), replacing(path) as temporary:  # noqa: PT012
-        temporary.write_text("half of the ne")
+        temporary.write_text("partial")
         raise RuntimeError
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["log.csv"]
@@ -91,7 +91,7 @@ import resource, signal, sys
 import tclgraph as tg
 stream = tg.synthesize(tg.SyntheticConfig(events=20_000))
 model = tg.build("own-recency").fit(stream.split(0.5, 0.25))
-# No file may grow beyond 16 kB: what a disk does when it is full, for this process alone.
+# Simulate a full disk for this process: no file may grow beyond 16 kB.
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (16_384, 16_384))
 jobs = {"log.csv": lambda path: tg.write_file(stream, path),
@@ -105,13 +105,15 @@ for name, job in jobs.items():
 """
 
 
-def test_a_full_disk_is_told_in_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_gives_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
     )
     messages = done.stdout.splitlines()
     assert len(messages) == 3, done
-    assert all(one.startswith("cannot write ") and "File too large" in one for one in messages)
+    for message in messages:
+        assert message.startswith("cannot write ")
+        assert "File too large" in message
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
 from tclgraph.jobs.job import Job, digest_of, read_outcome, read_ranks
@@ -24,13 +24,13 @@ SMALL: dict[str, Any] = {"preset": "paper", "epochs": 3, "batch_size": 64, "widt
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Data:
+def data(tmp_path: Path) -> LogSpec:
     path = tmp_path / "log.parquet"
     write_file(synthesize(SyntheticConfig(events=600, sources=20, targets=15)), path)
-    return Data(log=str(path))
+    return LogSpec(log=str(path))
 
 
-def job(data: Data, model: str = "tcl", seed: int = 0, **settings: Any) -> Job:
+def job(data: LogSpec, model: str = "tcl", seed: int = 0, **settings: Any) -> Job:
     own = {**SMALL, **settings} if model == "tcl" else settings
     return Job(data=data, events=digest_of(data.open()), model=model, settings=own, seed=seed)
 
@@ -42,7 +42,7 @@ def run(suite: Suite, seconds: float | None = None) -> tuple[list[str], list[Sta
     return lines, standings
 
 
-def test_what_is_done_is_not_done_again(data: Data, tmp_path: Path) -> None:
+def test_what_is_done_is_not_done_again(data: LogSpec, tmp_path: Path) -> None:
     jobs = [job(data), job(data, "popularity")]
     lines, standings = run(Suite(jobs, tmp_path / "out", workers=2))
     assert len(lines) == 2
@@ -61,11 +61,11 @@ def test_what_is_done_is_not_done_again(data: Data, tmp_path: Path) -> None:
     assert not again.missing
     assert run(again) == ([], [])
     # Another setting, another seed and another split are other jobs.
-    others = [job(data, epochs=2), job(data, seed=1), job(Data(log=data.log, split="60/20/20"))]
+    others = [job(data, epochs=2), job(data, seed=1), job(LogSpec(log=data.log, split="60/20/20"))]
     assert len(Suite([*jobs, *others], tmp_path / "out", workers=1).missing) == 3
 
 
-def test_a_failed_job_is_told_and_does_not_stop_the_rest(data: Data, tmp_path: Path) -> None:
+def test_a_failed_job_is_told_and_does_not_stop_the_rest(data: LogSpec, tmp_path: Path) -> None:
     bad, good = job(data, learning_rate=1e9, ema_decay=None), job(data, "popularity")
     suite = Suite([bad, good], tmp_path / "out", workers=1)
     lines, standings = run(suite)
@@ -77,7 +77,7 @@ def test_a_failed_job_is_told_and_does_not_stop_the_rest(data: Data, tmp_path: P
     assert Suite([bad, good], tmp_path / "out", workers=1).missing == [bad]
 
 
-def test_a_budget_ends_it_in_time(data: Data, tmp_path: Path) -> None:
+def test_a_budget_ends_it_in_time(data: LogSpec, tmp_path: Path) -> None:
     jobs = [job(data, epochs=100_000)]
     for seconds in (0.0, 1.0):
         suite = Suite(jobs, tmp_path / "out", workers=1)
@@ -88,7 +88,7 @@ def test_a_budget_ends_it_in_time(data: Data, tmp_path: Path) -> None:
         assert not suite.failed
 
 
-def test_an_interrupt_keeps_what_was_done(data: Data, tmp_path: Path) -> None:
+def test_an_interrupt_keeps_what_was_done(data: LogSpec, tmp_path: Path) -> None:
     long = job(data, epochs=100_000)
     suite = Suite([job(data, "popularity"), long], tmp_path / "out", workers=1)
     told_left = None
@@ -111,7 +111,7 @@ def test_an_interrupt_keeps_what_was_done(data: Data, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_a_job_starts_loses_none(
-    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: LogSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [job(data), job(data, "popularity")]
     suite = Suite(jobs, tmp_path / "out", workers=1)
@@ -128,13 +128,13 @@ def test_an_interrupt_while_a_job_starts_loses_none(
 SCRIPT = """
 import sys
 from pathlib import Path
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.jobs.job import Job, digest_of
 from tclgraph.jobs.suite import Suite
 from tests.jobs.test_suite import LONG, job
 
 if __name__ == "__main__":
-    data, out = Data(log=sys.argv[1]), Path(sys.argv[2])
+    data, out = LogSpec(log=sys.argv[1]), Path(sys.argv[2])
     jobs = [job(data, **LONG, seed=seed) for seed in range(4)] + [job(data, "popularity")]
 
     def show(standing):
@@ -146,7 +146,9 @@ if __name__ == "__main__":
 LONG = {"epochs": 60, "patience": 60}
 
 
-def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(data: Data, tmp_path: Path) -> None:
+def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(
+    data: LogSpec, tmp_path: Path
+) -> None:
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
     root = str(Path(__file__).parents[2])

@@ -1,4 +1,4 @@
-"""Batches of levels against one row at a time, in double precision, gradients included."""
+"""Compare the batched layers of TDIG-MPNN with loops over rows, in values and gradients."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ WIDTH = 3
 
 
 def filled(module: nn.Module, seed: int) -> nn.Module:
-    """With random values everywhere, so that nothing hides behind a zero."""
+    """Fill all parameters with random values, so that a zero cannot hide an error."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.double().parameters():
@@ -20,28 +20,28 @@ def filled(module: nn.Module, seed: int) -> nn.Module:
 
 
 def assert_same(module: nn.Module, ours: Tensor, theirs: Tensor, *inputs: Tensor) -> None:
-    """Values, and the gradients of a sum in which no two have the same share."""
+    """Assert that values are equal, and gradients of a sum with a different weight per element."""
     assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
     share = torch.linspace(0.5, 1.5, ours.numel(), dtype=torch.float64).view_as(ours)
     into = [*module.parameters(), *inputs]
-    found, expected = (
-        torch.autograd.grad((one * share).sum(), into, allow_unused=True, materialize_grads=True)
-        for one in (ours, theirs)
+    gradients, expected = (
+        torch.autograd.grad((output * share).sum(), into, allow_unused=True, materialize_grads=True)
+        for output in (ours, theirs)
     )
-    for one, other in zip(found, expected, strict=True):
-        assert_close(one, other, rtol=1e-9, atol=1e-10)
+    for gradient, expected_gradient in zip(gradients, expected, strict=True):
+        assert_close(gradient, expected_gradient, rtol=1e-9, atol=1e-10)
 
 
 def recursive_states(
     lstm: nn.Module, inputs: Tensor, interval: Tensor, children: list[list[list[int]]]
 ) -> list[list[Tensor]]:
-    """The equations, one row at a time, each weight by its name in them; inputs are by row."""
+    """Return the states of all rows, one row at a time, with weights named as in the equations."""
     named = dict(lstm.named_parameters())
     written = dict(zip("zos", named["written.weight"].chunk(3), strict=True))
     written_bias = dict(zip("zos", named["written.bias"].chunk(3), strict=True))
-    kept = dict(zip(("f0", "g0", "f1", "g1"), named["kept.weight"].chunk(4), strict=True))
-    kept_bias = dict(zip(("f0", "g0", "f1", "g1"), named["kept.bias"].chunk(4), strict=True))
-    told = [
+    keep = dict(zip(("f0", "g0", "f1", "g1"), named["forget.weight"].chunk(4), strict=True))
+    keep_bias = dict(zip(("f0", "g0", "f1", "g1"), named["forget.bias"].chunk(4), strict=True))
+    from_child = [
         dict(zip("zosfg", named[f"{party}.weight"].chunk(5), strict=True))
         for party in ("from_own", "from_partner")
     ]
@@ -60,13 +60,13 @@ def recursive_states(
         def gate(name: str) -> Tensor:
             total = written[name] @ x + written_bias[name]
             for party, (h, _) in enumerate(below):
-                total = total + told[party][name] @ h
+                total = total + from_child[party][name] @ h
             return total
 
         cell = torch.sigmoid(gate("z")) * torch.tanh(gate("s"))
         for party, (h, c) in enumerate(below):
-            f = kept[f"f{party}"] @ x + told[party]["f"] @ h + kept_bias[f"f{party}"]
-            g = kept[f"g{party}"] @ x + told[party]["g"] @ h + kept_bias[f"g{party}"]
+            f = keep[f"f{party}"] @ x + from_child[party]["f"] @ h + keep_bias[f"f{party}"]
+            g = keep[f"g{party}"] @ x + from_child[party]["g"] @ h + keep_bias[f"g{party}"]
             g = g + named["from_interval"][party] * delta
             cell = cell + torch.sigmoid(f) * torch.sigmoid(g) * c
         return torch.sigmoid(gate("o")) * torch.tanh(cell), cell
@@ -79,9 +79,9 @@ CHILDREN: dict[str, list[list[list[int]]]] = {
     "two levels": [[[0, 1], [2, 2]]],
     # Rows with two parents, rows whose children are missing, and own and partner swapped.
     "four levels": [[[0, 1], [2, 1], [3, 3]], [[1, 0], [0, 1], [2, 2]], [[1, 0], [2, 2]]],
-    "nothing below": [[[0, 0], [0, 0]], []],
+    "no children": [[[0, 0], [0, 0]], []],
 }
-LAST_LEVEL = {"one level": 3, "two levels": 2, "four levels": 2, "nothing below": 0}
+LAST_LEVEL = {"one level": 3, "two levels": 2, "four levels": 2, "no children": 0}
 
 
 @pytest.mark.parametrize("shape", CHILDREN)
@@ -95,32 +95,32 @@ def test_levels_equal_recursion(shape: str) -> None:
         return torch.randn(*size, generator=generator, dtype=torch.float64).requires_grad_()
 
     inputs, gate, interval = random(4, WIDTH), random(num_rows), random(num_rows)
-    which = torch.arange(num_rows) % 4
+    input_of_row = torch.arange(num_rows) % 4
     ours = lstm(
         inputs,
-        which,
+        input_of_row,
         gate,
         interval,
         [torch.tensor(level, dtype=torch.int64).view(-1, 2) for level in children],
     )
-    by_row = gate[:, None] * inputs[which]
+    by_row = gate[:, None] * inputs[input_of_row]
     by_level = recursive_states(lstm, by_row, interval, children)
-    theirs = torch.stack([one for level in by_level for one in level])
+    theirs = torch.stack([state for level in by_level for state in level])
     assert_same(lstm, ours, theirs, inputs, gate, interval)
 
 
 def looped_gates(selection: nn.Module, hidden: Tensor, trees: list[list[int]]) -> Tensor:
-    """Row by row, event by event."""
+    """Return the gates of all rows, row by row and event by event."""
     named = dict(selection.named_parameters())
     gates: dict[int, Tensor] = {}
     for event in range(0, len(trees), 2):
-        one, other = trees[event], trees[event + 1]
+        first, second = trees[event], trees[event + 1]
 
         weight = named["match.weight"]
-        for rows, others, is_first in ((one, other, True), (other, one, False)):
+        for rows, others, is_first in ((first, second, True), (second, first, False)):
             best = []
             for row in rows:
-                pairs = [(row, two) if is_first else (two, row) for two in others]
+                pairs = [(row, other) if is_first else (other, row) for other in others]
                 match = [torch.tanh(hidden[a] @ weight @ hidden[b]) for a, b in pairs]
                 best.append(torch.stack(match).max().exp())
             shares = torch.stack(best) / torch.stack(best).sum()
@@ -140,14 +140,14 @@ def test_selection_equals_loops() -> None:
     hidden = torch.randn(10, WIDTH, generator=generator, dtype=torch.float64).requires_grad_()
     rows = torch.full((4, 4), 10)
     tree = torch.empty(10, dtype=torch.int64)
-    for at, members in enumerate(trees):
-        rows[at, : len(members)] = torch.tensor(members)
-        tree[members] = at
+    for number, members in enumerate(trees):
+        rows[number, : len(members)] = torch.tensor(members)
+        tree[members] = number
     ours = selection(hidden, tree, rows)
     assert_same(selection, ours, looped_gates(selection, hidden, trees), hidden)
 
 
-def test_local_attention_equals_loops_and_leaves_the_lonely_alone() -> None:
+def test_local_attention_equals_loops_and_keeps_inputs_without_neighbors() -> None:
     attention = filled(LocalAttention(WIDTH, 2), 4)
     generator = torch.Generator().manual_seed(5)
 
@@ -166,9 +166,9 @@ def test_local_attention_equals_loops_and_leaves_the_lonely_alone() -> None:
             logit = logit + named["by_interval"][kind] * interval[row]
             values.append(value)
             logits.append(torch.where(logit > 0, logit, 0.2 * logit))
-        took = torch.zeros(WIDTH, dtype=torch.float64)
+        attended = torch.zeros(WIDTH, dtype=torch.float64)
         if values:
-            took = torch.softmax(torch.stack(logits), 0) @ torch.stack(values)
-        rows.append(own[row] + took)
+            attended = torch.softmax(torch.stack(logits), 0) @ torch.stack(values)
+        rows.append(own[row] + attended)
     assert_same(attention, attention(own, others, is_there, interval), torch.stack(rows), own)
     assert_close(rows[3], own[3])

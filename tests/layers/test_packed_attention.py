@@ -1,4 +1,4 @@
-"""The compiled loops against plain torch against a loop over queries, with all gradients."""
+"""Compare compiled attention, plain torch and a loop over queries, in values and gradients."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,36 +15,36 @@ from tclgraph.layers.packed_attention import KeyLists, attention_by_gathering, p
 
 Attention = Callable[[Tensor, Tensor, KeyLists, int], Tensor]
 
-# (heads, head width): few, as a kernel is compiled for each; most are those of TCL's tests.
+# (heads, head width): a kernel is compiled for each, so there are few, most of them TCL's.
 SHAPES = ((1, 4), (2, 4), (4, 2), (3, 2), (2, 5), (5, 1))
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
+def _single_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
 
 
-def one_query_at_a_time(
-    query: Tensor, key_value: Tensor, lists: KeyLists, num_heads: int
-) -> Tensor:
+def attention_by_loops(query: Tensor, key_value: Tensor, lists: KeyLists, num_heads: int) -> Tensor:
     output = torch.zeros_like(query)
     key, value = key_value.chunk(2, dim=1)
     start = lists.start.tolist()
-    for at in range(len(query)):
-        own = lists.keys[start[at] : start[at + 1]]
+    for index in range(len(query)):
+        keys = lists.keys[start[index] : start[index + 1]]
         for head in range(num_heads):
             columns = slice(head, None, num_heads)
-            score = key[own, columns] @ query[at, columns] / query[at, columns].numel() ** 0.5
-            output[at, columns] = torch.softmax(score, dim=0) @ value[own, columns]
+            score = (
+                key[keys, columns] @ query[index, columns] / query[index, columns].numel() ** 0.5
+            )
+            output[index, columns] = torch.softmax(score, dim=0) @ value[keys, columns]
     return output
 
 
 def random_lists(random: np.random.Generator, lengths: Any, num_rows: int) -> KeyLists:
-    """Keys may come twice, and then count twice."""
+    """Return random key lists; a key that occurs twice in a list counts twice."""
     start = np.concatenate([[0], np.cumsum(lengths)])
     keys = random.integers(num_rows, size=start[-1])
     return KeyLists(torch.from_numpy(start), torch.from_numpy(keys))
@@ -59,15 +59,15 @@ def random_inputs(
 ) -> tuple[Tensor, Tensor]:
     query = random.normal(size=(len(lists.start) - 1, width))
     key_value = random.normal(size=(num_rows, 2 * width))
-    made = [torch.from_numpy(one).to(dtype).requires_grad_() for one in (query, key_value)]
-    return made[0], made[1]
+    tensors = [torch.from_numpy(rows).to(dtype).requires_grad_() for rows in (query, key_value)]
+    return tensors[0], tensors[1]
 
 
 def output_and_gradients(
     attention: Attention, query: Tensor, key_value: Tensor, lists: KeyLists, num_heads: int
 ) -> list[Tensor]:
     output = attention(query, key_value, lists, num_heads)
-    # Every element weighs differently, so that no two gradients can be swapped unseen.
+    # Every element has its own weight, so that swapped gradients do not go unnoticed.
     weight = torch.linspace(-1, 1, output.numel(), dtype=output.dtype).reshape(output.shape)
     return [output, *torch.autograd.grad((output * weight).sum(), [query, key_value])]
 
@@ -80,7 +80,7 @@ def output_and_gradients(
     num_rows=st.integers(1, 12),
     seed=st.integers(0, 999),
 )
-def test_all_three_agree(
+def test_compiled_attention_torch_and_loops_agree(
     shape: tuple[int, int], dtype: torch.dtype, lengths: list[int], num_rows: int, seed: int
 ) -> None:
     num_heads, head_width = shape
@@ -89,7 +89,7 @@ def test_all_three_agree(
     inputs = random_inputs(random, lists, num_rows, num_heads * head_width, dtype)
     compiled, gathered, slow = (
         output_and_gradients(attention, *inputs, lists, num_heads)
-        for attention in (packed_attention, attention_by_gathering, one_query_at_a_time)
+        for attention in (packed_attention, attention_by_gathering, attention_by_loops)
     )
     for fast in (compiled, gathered):
         assert_close(fast, slow, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
@@ -98,10 +98,10 @@ def test_all_three_agree(
 @pytest.mark.parametrize("num_threads", [1, 2, 3])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("longest", [40, 20_000])
-def test_threads_share_out_the_queries(num_threads: int, dtype: torch.dtype, longest: int) -> None:
+def test_threads_divide_the_queries(num_threads: int, dtype: torch.dtype, longest: int) -> None:
     random = np.random.default_rng(0)
     lengths = random.integers(1, 40, size=1_500)  # enough pairs for every thread
-    lengths[random.integers(1_500)] = longest  # of which one query may have the most
+    lengths[random.integers(1_500)] = longest  # a single query may have most of the pairs
     lists = random_lists(random, lengths, num_rows=700)
     inputs = random_inputs(random, lists, 700, 8, dtype)
     torch.set_num_threads(num_threads)
@@ -109,14 +109,14 @@ def test_threads_share_out_the_queries(num_threads: int, dtype: torch.dtype, lon
         output_and_gradients(attention, *inputs, lists, 2)
         for attention in (packed_attention, attention_by_gathering)
     )
-    # Sums over many pairs, in another order.
+    # The sums over many pairs are in a different order.
     tolerance = 100 * TOLERANCE[dtype]
     assert_close(compiled, gathered, rtol=tolerance, atol=tolerance)
 
 
 @given(spread=st.sampled_from([1, 8, 20, 60]), seed=st.integers(0, 999))
 def test_scores_far_apart_in_single_precision(spread: int, seed: int) -> None:
-    """Whole numbers and a head width of 4 make scores exact: what is left is the exponential."""
+    """Integers and a head width of 4 make scores exact, so only the exponential can differ."""
     random = np.random.default_rng(seed)
     lists = random_lists(random, [1, 2, 5, 9], num_rows=6)
     query = torch.from_numpy(random.integers(-spread, spread + 1, size=(4, 8))).double()
@@ -131,10 +131,10 @@ def test_scores_far_apart_in_single_precision(spread: int, seed: int) -> None:
         )
         for dtype in (torch.float64, torch.float32)
     )
-    assert_close([one.double() for one in single], double, rtol=1e-5, atol=1e-4)
+    assert_close([tensor.double() for tensor in single], double, rtol=1e-5, atol=1e-4)
 
 
-def test_scores_beyond_what_an_exponential_can_hold() -> None:
+def test_scores_that_would_overflow_an_exponential() -> None:
     query = torch.zeros(2, 4)
     query[:, 0] = torch.tensor([1000.0, -1000.0])
     key_value = torch.zeros(2, 8)
@@ -142,11 +142,11 @@ def test_scores_beyond_what_an_exponential_can_hold() -> None:
     key_value[:, 4] = torch.tensor([2.0, 7.0])
     lists = KeyLists(torch.tensor([0, 2, 4]), torch.tensor([0, 1, 0, 1]))
     for attention in (packed_attention, attention_by_gathering):
-        output, for_query, for_key_value = output_and_gradients(
+        output, query_gradient, key_value_gradient = output_and_gradients(
             attention, query.requires_grad_(), key_value.requires_grad_(), lists, 1
         )
         assert output[:, 0].tolist() == [2.0, 7.0]
-        assert for_query.abs().max() < 1e-30
-        assert for_key_value[:, :4].abs().max() < 1e-30
-        # Each value is taken by one query, so that query's weights are its gradient.
-        assert_close(for_key_value[:, 4:].ravel(), torch.linspace(-1, 1, 8))
+        assert query_gradient.abs().max() < 1e-30
+        assert key_value_gradient[:, :4].abs().max() < 1e-30
+        # Each value has the full weight of one query, whose output gradient it gets.
+        assert_close(key_value_gradient[:, 4:].ravel(), torch.linspace(-1, 1, 8))

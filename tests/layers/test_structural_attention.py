@@ -1,4 +1,4 @@
-"""The list of edges against plain loops in double precision, and against another library."""
+"""Compare attention over an edge list with plain loops and with torch_geometric."""
 
 import warnings
 from typing import Any
@@ -21,7 +21,7 @@ def layer_of(heads: int, seed: int) -> StructuralAttention:
 
 
 def random_edges(seed: int, num_rows: int = 6) -> WeightedEdges:
-    """Every row has itself, and some others in no order; two rows may be the same node."""
+    """Return random edges in random order; rows have an edge to themselves and may share a node."""
     random = torch.Generator().manual_seed(seed)
     node = torch.randint(NUM_NODES, (num_rows,), generator=random)
     is_edge = torch.rand(num_rows, NUM_NODES, generator=random) < 0.5
@@ -32,45 +32,45 @@ def random_edges(seed: int, num_rows: int = 6) -> WeightedEdges:
     return WeightedEdges(row[order], neighbor[order], weight, node)
 
 
-def in_plain_loops(layer: StructuralAttention, value: Tensor, edges: WeightedEdges) -> Tensor:
+def attention_by_loops(layer: StructuralAttention, value: Tensor, edges: WeightedEdges) -> Tensor:
     heads, head_width = layer.asking.shape
     rows = []
     for row, node in enumerate(edges.node.tolist()):
-        own = torch.nonzero(edges.row == row).ravel().tolist()
+        row_edges = torch.nonzero(edges.row == row).ravel().tolist()
         parts = []
         for head in range(heads):
             columns = slice(head * head_width, (head + 1) * head_width)
             logits = []
-            for edge in own:
+            for edge in row_edges:
                 other = value[edges.neighbor[edge], columns]
                 logit = value[node, columns] @ layer.asking[head] + other @ layer.answering[head]
                 logit = edges.weight[edge] * logit
                 logits.append(torch.where(logit > 0, logit, 0.2 * logit))
             share = torch.stack(logits).exp() / torch.stack(logits).exp().sum()
-            taken = share @ value[edges.neighbor[own]][:, columns]
-            parts.append(torch.where(taken > 0, taken, taken.exp() - 1))
+            attended = share @ value[edges.neighbor[row_edges]][:, columns]
+            parts.append(torch.where(attended > 0, attended, attended.exp() - 1))
         rows.append(torch.cat(parts))
     return torch.stack(rows)
 
 
 @given(heads=st.integers(1, 3), seed=st.integers(0, 999))
-def test_as_plain_loops_have_it(heads: int, seed: int) -> None:
+def test_values_and_gradients_equal_plain_loops(heads: int, seed: int) -> None:
     layer, edges = layer_of(heads, seed), random_edges(seed)
     value = torch.randn(NUM_NODES, heads * 3, dtype=torch.float64, requires_grad=True)
     learned = [value, layer.asking, layer.answering]
-    ours, theirs = layer(value, edges), in_plain_loops(layer, value, edges)
+    ours, theirs = layer(value, edges), attention_by_loops(layer, value, edges)
     assert_close(ours, theirs)
     weight = torch.linspace(-1, 1, ours.numel(), dtype=torch.float64).reshape(ours.shape)
-    gradients = (torch.autograd.grad((one * weight).sum(), learned) for one in (ours, theirs))
+    gradients = (torch.autograd.grad((output * weight).sum(), learned) for output in (ours, theirs))
     assert_close(next(gradients), next(gradients))
 
 
-def test_as_another_library_has_it_where_weights_are_one() -> None:
+def test_attention_with_unit_weights_equals_that_of_torch_geometric() -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not ours
+        warnings.simplefilter("ignore")  # of torch_geometric itself
         nn: Any = pytest.importorskip("torch_geometric.nn")
     layer, edges = layer_of(2, seed=0), random_edges(seed=0)
-    # There, a row is a node: each one once.
+    # In torch_geometric a row is a node, so every node has one row.
     is_edge = torch.eye(NUM_NODES, dtype=torch.bool)
     is_edge[edges.node[edges.row], edges.neighbor] = True
     row, neighbor = torch.nonzero(is_edge).T
@@ -85,7 +85,7 @@ def test_as_another_library_has_it_where_weights_are_one() -> None:
     assert_close(layer(value, edges), theirs)
 
 
-def test_a_row_with_itself_alone_keeps_its_value() -> None:
+def test_a_row_without_other_neighbors_keeps_its_value() -> None:
     layer = layer_of(2, seed=0)
     value = torch.randn(1, 6, dtype=torch.float64)
     zero = torch.zeros(1, dtype=torch.int64)
@@ -93,28 +93,28 @@ def test_a_row_with_itself_alone_keeps_its_value() -> None:
     assert_close(layer(value, alone), torch.nn.functional.elu(value))
 
 
-def test_logits_beyond_what_an_exponential_can_hold() -> None:
+def test_logits_that_would_overflow_an_exponential() -> None:
     layer, edges = layer_of(2, seed=0), random_edges(seed=0)
     value = (1e4 * torch.randn(NUM_NODES, 6, dtype=torch.float64)).requires_grad_()
-    found = layer(value, edges)
-    found.sum().backward()
+    output = layer(value, edges)
+    output.sum().backward()
     assert value.grad is not None
-    assert torch.isfinite(found).all()
+    assert torch.isfinite(output).all()
     assert torch.isfinite(value.grad).all()
 
 
-def test_dropout_is_by_its_generator_alone() -> None:
+def test_dropout_depends_on_its_generator_only() -> None:
     layer, edges = layer_of(2, seed=0), random_edges(seed=0)
     value = torch.randn(NUM_NODES, 6, dtype=torch.float64)
 
-    def found(seed: int) -> Tensor:
+    def dropped_output(seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
         dropped: Tensor = layer(value, edges, dropout=0.5, generator=generator)
         return dropped
 
-    assert torch.equal(found(1), found(1))
-    assert not torch.equal(found(1), found(2))
+    assert torch.equal(dropped_output(1), dropped_output(1))
+    assert not torch.equal(dropped_output(1), dropped_output(2))
     assert torch.equal(layer(value, edges, dropout=0.5), layer(value, edges))
-    kept = drop(torch.ones(100_000), 0.1, torch.Generator().manual_seed(0))
-    assert set(kept.tolist()) == {0.0, kept.max().item()}
-    assert kept.mean().item() == pytest.approx(1, abs=0.01)
+    ones = drop(torch.ones(100_000), 0.1, torch.Generator().manual_seed(0))
+    assert set(ones.tolist()) == {0.0, ones.max().item()}
+    assert ones.mean().item() == pytest.approx(1, abs=0.01)

@@ -1,6 +1,6 @@
-"""Against plain loops, against torch's own attention, and the quick way against the slow one.
+"""Compare temporal attention with plain loops and torch's attention, and its two methods.
 
-Shapes: R rows, N neighbours, D width, T width of a time code, H heads, F output.
+Shapes: R rows, N neighbors, D width, T width of a time code, H heads, F output width.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from tclgraph.layers.temporal_attention import Past, TemporalAttention, _Means, kept
+from tclgraph.layers.temporal_attention import Past, TemporalAttention, _Means, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 
 R, N, D, T, H, F = 70, 4, 3, 5, 2, 6
@@ -19,7 +19,7 @@ Given = tuple[TemporalAttention, TimeEncoding, Tensor, Tensor, Tensor, Tensor]
 
 @pytest.fixture
 def given() -> Given:
-    """Rows with 0 to N neighbours, more than are done at once, in double precision."""
+    """Return a layer and more rows than a chunk, with 0 to N neighbors, in double precision."""
     torch.manual_seed(0)
     attention = TemporalAttention(D, T, H, output_width=F).double()
     attention.bias.data.normal_()
@@ -33,15 +33,18 @@ def given() -> Given:
 
 
 def attend(
-    attention: TemporalAttention, encoding: TimeEncoding, own: Tensor, met: list[tuple[Tensor, Any]]
+    attention: TemporalAttention,
+    encoding: TimeEncoding,
+    own: Tensor,
+    neighbors: list[tuple[Tensor, Any]],
 ) -> Tensor:
-    """One node over its neighbours, each a vector and an interval, in plain loops."""
+    """Return the attention output of a node over (neighbor vector, interval) pairs, by loops."""
     output: Tensor = torch.zeros_like(attention.bias)
-    if not met:
+    if not neighbors:
         return output
     keys = [
-        torch.cat([one, encoding(torch.as_tensor(interval, dtype=one.dtype))])
-        for one, interval in met
+        torch.cat([vector, encoding(torch.as_tensor(interval, dtype=vector.dtype))])
+        for vector, interval in neighbors
     ]
     asking = torch.cat([own, encoding(torch.zeros(()).to(own))])
     width = len(asking) // attention.heads
@@ -56,62 +59,69 @@ def attend(
 
 def by_loops(given: Given, row: int) -> Tensor:
     attention, encoding, own, neighbor, interval, is_real = given
-    met = [(neighbor[row, at], interval[row, at]) for at in range(N) if is_real[row, at]]
-    return attend(attention, encoding, own[row], met)
+    neighbors = [
+        (neighbor[row, place], interval[row, place]) for place in range(N) if is_real[row, place]
+    ]
+    return attend(attention, encoding, own[row], neighbors)
 
 
-def test_it_is_what_the_formula_says_with_its_gradients(given: Given) -> None:
+def test_values_and_gradients_equal_plain_loops(given: Given) -> None:
     attention, encoding, own, neighbor, interval, is_real = given
     learned = [*attention.parameters(), *encoding.parameters(), own, neighbor]
     ours = attention(own, neighbor, interval, is_real, encoding)
     theirs = torch.stack([by_loops(given, row) for row in range(R)])
     assert_allclose(ours.detach(), theirs.detach(), atol=1e-10)
     mixed = torch.randn(R, F, dtype=torch.float64)
-    for one, other in zip(
+    for gradient, expected in zip(
         torch.autograd.grad((ours * mixed).sum(), learned),
         torch.autograd.grad((theirs * mixed).sum(), learned),
         strict=True,
     ):
-        assert_allclose(one, other, atol=1e-10)
+        assert_allclose(gradient, expected, atol=1e-10)
 
 
-def test_it_is_the_attention_that_torch_has(given: Given) -> None:
-    """That is what TGN's authors took."""
+def test_attention_equals_that_of_torch(given: Given) -> None:
+    """The authors of TGN use torch's attention."""
     attention, encoding, own, neighbor, interval, is_real = given
     theirs = nn.MultiheadAttention(D + T, H, bias=False, batch_first=True).double()
     theirs.in_proj_weight.data = torch.cat([attention.query, attention.key, attention.value]).data
-    some = is_real.any(dim=1)  # torch has NaN for the others
+    has_neighbor = is_real.any(dim=1)  # torch returns NaN for the other rows
     now = encoding.of_now.expand(R, T)
-    key = torch.cat([neighbor, encoding(interval)], dim=2)[some]
+    key = torch.cat([neighbor, encoding(interval)], dim=2)[has_neighbor]
     theirs.out_proj.weight.data = torch.eye(D + T).double()
     mean, _ = theirs(
-        torch.cat([own, now], dim=1)[some, None], key, key, key_padding_mask=~is_real[some]
+        torch.cat([own, now], dim=1)[has_neighbor, None],
+        key,
+        key,
+        key_padding_mask=~is_real[has_neighbor],
     )
     expected = mean[:, 0] @ attention.output + attention.bias
-    ours = attention(own, neighbor, interval, is_real, encoding)[some]
+    ours = attention(own, neighbor, interval, is_real, encoding)[has_neighbor]
     assert_allclose(ours.detach(), expected.detach(), atol=1e-10)
 
 
-@pytest.mark.parametrize("moments", [1, N, 2 * N])
-@pytest.mark.parametrize("own_moves", [False, True])
-def test_many_moments_equal_one_at_a_time(given: Given, moments: int, own_moves: bool) -> None:
+@pytest.mark.parametrize("num_times", [1, N, 2 * N])
+@pytest.mark.parametrize("own_changes", [False, True])
+def test_many_times_at_once_equal_single_times(
+    given: Given, num_times: int, own_changes: bool
+) -> None:
     attention, encoding, own, neighbor, interval, is_real = given
-    met = 7 - interval
-    now = 7 + torch.rand(moments).double()
-    turns = encoding.turns(met, at_end=False)
+    event_time = 7 - interval
+    now = 7 + torch.rand(num_times).double()
+    turns = encoding.turns(event_time, at_end=False)
     own_RBD = own[:, None]
-    if own_moves:
-        own_RBD = own_RBD + torch.randn(R, moments, D).double()
+    if own_changes:
+        own_RBD = own_RBD + torch.randn(R, num_times, D).double()
     past = Past(neighbor, turns, is_real)
     together = attention.at_moments(own_RBD, past, encoding.turns(now, at_end=True), encoding)
-    assert together.shape == (R, moments, F)
-    for at in range(moments):
-        own_RD = own_RBD[:, at if own_moves else 0]
-        alone = attention(own_RD, neighbor, now[at] - met, is_real, encoding)
-        assert_allclose(together[:, at].detach(), alone.detach(), atol=1e-10)
+    assert together.shape == (R, num_times, F)
+    for number in range(num_times):
+        own_RD = own_RBD[:, number if own_changes else 0]
+        alone = attention(own_RD, neighbor, now[number] - event_time, is_real, encoding)
+        assert_allclose(together[:, number].detach(), alone.detach(), atol=1e-10)
 
 
-def test_rows_may_have_moments_of_their_own(given: Given) -> None:
+def test_rows_may_have_different_times(given: Given) -> None:
     attention, encoding, own, neighbor, interval, is_real = given
     now = 7 + torch.rand(R).double()
     past = Past(neighbor, encoding.turns(7 - interval, at_end=False), is_real)
@@ -128,10 +138,10 @@ def test_gradients_with_dropout() -> None:
         return torch.randn(*shape, dtype=torch.float64, requires_grad=True)
 
     is_real = torch.arange(3) < torch.tensor([[0], [1], [3], [2]])
-    share = kept((4, H, 3), 0.4, torch.Generator().manual_seed(1)).double()
+    mask = dropout_mask((4, H, 3), 0.4, torch.Generator().manual_seed(1)).double()
     interval = torch.rand(4, 3, dtype=torch.float64)
     given: tuple[Any, ...] = (random(4, H, D + T), random(4, 3, D), random(T), random(T))
-    assert torch.autograd.gradcheck(_Means.apply, (*given, interval, is_real, share))
+    assert torch.autograd.gradcheck(_Means.apply, (*given, interval, is_real, mask))
 
 
 def test_dropout_is_drawn_from_the_generator_and_keeps_the_mean(given: Given) -> None:
@@ -140,21 +150,21 @@ def test_dropout_is_drawn_from_the_generator_and_keeps_the_mean(given: Given) ->
 
     def dropped(seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
-        found: Tensor = attention(own, neighbor, interval, is_real, encoding, generator)
-        return found.detach()
+        output: Tensor = attention(own, neighbor, interval, is_real, encoding, generator)
+        return output.detach()
 
-    whole = attention(own, neighbor, interval, is_real, encoding).detach()
+    without_dropout = attention(own, neighbor, interval, is_real, encoding).detach()
     assert torch.equal(dropped(1), dropped(1))
     assert not torch.equal(dropped(1), dropped(2))
     mean = torch.stack([dropped(seed) for seed in range(400)]).mean(dim=0)
-    assert_allclose(mean, whole, atol=0.5)
-    assert (mean - whole).abs().mean() < 0.05
+    assert_allclose(mean, without_dropout, atol=0.5)
+    assert (mean - without_dropout).abs().mean() < 0.05
 
 
-def test_who_has_no_neighbours_gets_zero(given: Given) -> None:
+def test_rows_without_neighbors_get_zero(given: Given) -> None:
     attention, encoding, own, neighbor, interval, _ = given
-    nobody = torch.zeros(R, N, dtype=torch.bool)
-    assert not attention(own, neighbor, interval, nobody, encoding).any()
-    past = Past(neighbor, encoding.turns(interval, at_end=False), nobody)
+    no_neighbor = torch.zeros(R, N, dtype=torch.bool)
+    assert not attention(own, neighbor, interval, no_neighbor, encoding).any()
+    past = Past(neighbor, encoding.turns(interval, at_end=False), no_neighbor)
     now = encoding.turns(torch.ones(3).double(), at_end=True)
     assert not attention.at_moments(own[:, None], past, now, encoding).any()

@@ -1,3 +1,5 @@
+"""Test the time encoding against cosines computed in double precision."""
+
 import numpy as np
 import torch
 from numpy.testing import assert_allclose
@@ -15,7 +17,7 @@ def test_a_code_is_the_cosine_of_every_frequency() -> None:
     assert_allclose(encoding.of_now.detach(), np.cos(range(3)), atol=1e-6)
 
 
-def test_turns_are_exact_where_times_are_far_from_the_beginning() -> None:
+def test_turns_are_exact_for_large_times() -> None:
     encoding = TimeEncoding(16)
     encoding.phase.data.normal_(generator=torch.Generator().manual_seed(0))
     now = torch.tensor([1e6 + 0.5, 1e6 + 7], dtype=torch.float64)
@@ -28,8 +30,8 @@ def test_turns_are_exact_where_times_are_far_from_the_beginning() -> None:
     assert_allclose(cosines + sines, expected, atol=1e-6)
 
 
-def test_a_step_leaves_slow_frequencies_slow() -> None:
-    """Adam moves every weight by about the learning rate, a thousandth of a radian included."""
+def test_an_optimizer_step_keeps_slow_frequencies_slow() -> None:
+    """Adam moves every weight by about the learning rate, which exceeds the slowest frequency."""
     encoding = TimeEncoding(8)
     before = encoding.frequency.detach()
     optimizer = torch.optim.Adam(encoding.parameters(), lr=0.01)

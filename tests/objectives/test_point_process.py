@@ -1,3 +1,5 @@
+"""Test the point-process likelihood against numerical integrals and known optima."""
+
 import numpy as np
 import pytest
 import torch
@@ -18,22 +20,22 @@ def test_the_integral_is_the_area_under_the_intensity(
     edges = np.linspace(0, span, 20_001)
     middles = (edges[1:] + edges[:-1]) / 2
     area = np.logaddexp(0, line + slope * middles).mean() * span
-    found = integrated_intensity(*torch.tensor([line, slope, span], dtype=torch.float64))
-    assert found.item() == pytest.approx(area, rel=2e-3, abs=1e-9)
+    integral = integrated_intensity(*torch.tensor([line, slope, span], dtype=torch.float64))
+    assert integral.item() == pytest.approx(area, rel=2e-3, abs=1e-9)
 
 
 def test_the_log_intensity_does_not_underflow() -> None:
     line = torch.tensor([-200.0, -21.0, -19.0, 0.0, 50.0], dtype=torch.float64, requires_grad=True)
-    found = log_intensity(line)
+    log_value = log_intensity(line)
     expected = [-200.0, -21.0, np.log(np.log1p(np.exp(-19.0))), np.log(np.log(2)), np.log(50.0)]
-    assert found.tolist() == pytest.approx(expected, rel=1e-9)
-    found.sum().backward()  # type: ignore[no-untyped-call]
+    assert log_value.tolist() == pytest.approx(expected, rel=1e-9)
+    log_value.sum().backward()  # type: ignore[no-untyped-call]
     assert line.grad is not None
     assert torch.isfinite(line.grad).all()
 
 
-def test_the_loss_of_a_constant_rate_is_least_at_the_rate_that_was() -> None:
-    # One pair that met after 4, 4 and 4 units: a rate of 1/4 is the likeliest.
+def test_the_loss_of_a_constant_rate_is_minimal_at_the_true_rate() -> None:
+    # Three events after 4 units each: a rate of 1/4 has the highest likelihood.
     span = torch.full((3, 1), 4.0)
 
     def loss(rate: float) -> float:

@@ -1,3 +1,5 @@
+"""Test the Rayleigh process against numerical integrals and known optima."""
+
 import numpy as np
 import pytest
 import torch
@@ -21,25 +23,25 @@ def test_the_integral_is_the_area_under_the_intensity(log_rate: float, interval:
     edges = torch.linspace(0, interval, 2001, dtype=torch.float64)
     middles = (edges[1:] + edges[:-1]) / 2
     area = log_intensity(number(log_rate), middles).exp().mean() * interval
-    found = integrated_intensity(number(log_rate), number(interval))
-    assert found.item() == pytest.approx(area.item(), rel=1e-9)
+    integral = integrated_intensity(number(log_rate), number(interval))
+    assert integral.item() == pytest.approx(area.item(), rel=1e-9)
 
 
 @pytest.mark.parametrize("log_rate", [-2.0, 0.0, 3.0])
-def test_the_density_is_minus_the_slope_of_the_chance_that_nothing_happened(
+def test_the_density_is_minus_the_derivative_of_the_survival_function(
     log_rate: float,
 ) -> None:
     edges = torch.linspace(0, 12 * np.exp(-log_rate / 2), 40_001, dtype=torch.float64)
-    nothing = (-integrated_intensity(number(log_rate), edges)).exp()
+    survival = (-integrated_intensity(number(log_rate), edges)).exp()
     middles = (edges[1:] + edges[:-1]) / 2
     density = log_density(number(log_rate), middles).exp()
-    slope = (nothing[:-1] - nothing[1:]) / (edges[1:] - edges[:-1])
-    assert torch.allclose(density, slope, rtol=1e-5, atol=1e-9)
+    derivative = (survival[:-1] - survival[1:]) / (edges[1:] - edges[:-1])
+    assert torch.allclose(density, derivative, rtol=1e-5, atol=1e-9)
     assert (density.mean() * edges[-1]).item() == pytest.approx(1.0, abs=1e-6)
 
 
-def test_the_loss_is_least_at_the_rate_that_was() -> None:
-    # Pairs that met after 1, 2 and 3 units: the likeliest rate is 2 / mean of the squares.
+def test_the_loss_is_minimal_at_the_true_rate() -> None:
+    # Events after 1, 2 and 3 units: the maximum-likelihood rate is 2 / mean of the squares.
     interval = torch.tensor([[1.0], [2.0], [3.0]])
     log_rate = torch.tensor(np.log(2 / (14 / 3)), dtype=torch.float32, requires_grad=True)
     loss = rayleigh_loss(log_rate.expand(3), log_rate.expand(3, 1), interval, torch.ones(1))
@@ -48,7 +50,7 @@ def test_the_loss_is_least_at_the_rate_that_was() -> None:
     assert log_rate.grad.item() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_the_loss_is_the_likelihood_but_for_what_nothing_can_change() -> None:
+def test_the_loss_is_the_likelihood_without_its_constant_term() -> None:
     log_rate = torch.tensor([[0.3, -1.0, 0.5]], dtype=torch.float64)
     interval = torch.tensor([[0.8, 2.0, 0.1]], dtype=torch.float64)
     likelihood = log_density(log_rate[0, 0], interval[0, 0])

@@ -1,14 +1,7 @@
-"""The facts of history as their documentation has them: one node at a time, slow, sharing no code.
+"""The history features computed slowly, for one node at a time, from their definitions.
 
-Where the words leave it open: a self-loop is one event of its node, in which it acts and whose
-partner it is itself; as a candidate, such a node was acted upon as well. The last hour is less than
-3600 seconds ago. Shares are of 1, 4, 16 and 64 events even where there were fewer, and partners to
-an event are of one event more than there were.
-
-Only the nearby facts look beyond the source's own events, and only so far: the source's latest
-partners, some latest events of each, and one step on or a few steps back from those. The source's
-own meetings with a partner tell nothing new, nor does a way that leads back to that partner. A walk
-may go back and forth; nobody is their own acquaintance.
+It shares no code with the package. Every method returns features by the names of their columns in
+`tclgraph.features.columns`, in lower case and in the same order.
 """
 
 from collections import defaultdict
@@ -19,37 +12,32 @@ from typing import NamedTuple
 
 HOUR, DAY, WEEK = 3_600.0, 86_400.0, 604_800.0
 
-# How far it looks back: a bound on the product's work, and so a part of what the facts are.
-REMEMBERED = 2_000
-NEAR_SOURCE_EVENTS = 100
-NEAR_PARTNERS = 20
-NEAR_EVENTS = 20
-NEAR_STEPS = 5
+# How many latest events, neighbors and choices count.
+MAX_EVENTS = 2_000
+NEARBY_SOURCE_EVENTS = 100
+NEARBY_NEIGHBORS = 20
+NEARBY_EVENTS = 20
+NEARBY_EARLIER_EVENTS = 5
 WALK_CHOICES = 64
 
+Features = dict[str, float]
 
-class Meeting(NamedTuple):
-    """An event as one of its parties has it."""
+
+class Interaction(NamedTuple):
+    """An event from the point of view of one of its nodes."""
 
     event: int
     time: float
-    partner: int
-    acted: bool
+    neighbor: int
+    is_source: bool
+    """Whether the node is the source of the event."""
 
 
-class Nearby(NamedTuple):
-    """HistoryFeatures 15 to 18 of every node that has any, before the logarithm."""
+class History:
+    """The events (source, target id, time) before a query.
 
-    met: dict[int, float]
-    after_last: dict[int, float]
-    after_earlier: dict[int, float]
-    walked_to: dict[int, float]
-
-
-class Known:
-    """Events (source, target, time) before a query; targets are candidates by their ids.
-
-    In a one-mode graph the first target is node 0, in a bipartite one the node after all sources.
+    In a one-mode graph the first target is node 0, in a bipartite graph it is the node after all
+    sources.
     """
 
     def __init__(
@@ -57,187 +45,219 @@ class Known:
     ) -> None:
         self.first_target = first_target
         self.num_targets = num_targets
-        self._meetings: dict[int, list[Meeting]] = {}
-        self._acted: dict[int, list[float]] = {}
-        self._acted_upon: dict[int, list[float]] = {}
-        upon: list[int] = []
-        active: list[int] = []
+        self._interactions: dict[int, list[Interaction]] = {}
+        self._times_as_source: dict[int, list[float]] = {}
+        self._times_as_target: dict[int, list[float]] = {}
+        targets: list[int] = []
+        candidates: list[int] = []
         for event, (source, target_id, time) in enumerate(events):
             target = first_target + target_id
-            self._acted.setdefault(source, []).append(time)
-            self._acted_upon.setdefault(target, []).append(time)
-            upon.append(target)
-            active += [source, target] if first_target == 0 else [target]
-            self._meetings.setdefault(source, []).append(Meeting(event, time, target, True))
+            self._times_as_source.setdefault(source, []).append(time)
+            self._times_as_target.setdefault(target, []).append(time)
+            targets.append(target)
+            candidates += [source, target] if first_target == 0 else [target]
+            self._interactions.setdefault(source, []).append(
+                Interaction(event, time, target, is_source=True)
+            )
             if target != source:
-                self._meetings.setdefault(target, []).append(Meeting(event, time, source, False))
+                self._interactions.setdefault(target, []).append(
+                    Interaction(event, time, source, is_source=False)
+                )
+        self._latest_targets = latest_first(targets)
+        self._latest_candidates = latest_first(candidates)
 
-        self._upon_order = latest_first(upon)
-        self._active_order = latest_first(active)
+    def interactions(self, node: int) -> list[Interaction]:
+        """Return all interactions of a node, the oldest first."""
+        return self._interactions.get(node, [])
 
-    def meetings(self, node: int) -> list[Meeting]:
-        """All of a node, oldest first."""
-        return self._meetings.get(node, [])
+    def counted_interactions(self, source: int) -> list[Interaction]:
+        """Return the interactions that count for source and pair features, the oldest first."""
+        return self.interactions(source)[-MAX_EVENTS:]
 
-    def remembered(self, source: int) -> list[Meeting]:
-        return self.meetings(source)[-REMEMBERED:]
+    def latest_neighbors(self, source: int) -> list[int]:
+        """Return the neighbors that have pair features (the source itself after a self-loop)."""
+        return latest_first([event.neighbor for event in self.counted_interactions(source)])
 
-    def last_instance(self, node: int) -> int:
-        """Twice its last event, and one more if it was acted upon in that; -1 without one."""
-        if not self.meetings(node):
-            return -1
-        last = self.meetings(node)[-1]
-        return 2 * last.event + (not last.acted)
+    # Source features
 
-    def partners(self, source: int) -> list[int]:
-        """Latest first."""
-        return latest_first([one.partner for one in self.remembered(source)])
+    def source_features(self, source: int, now: float) -> Features:
+        events = self.counted_interactions(source)
+        as_source = [event.time for event in events if event.is_source]
+        as_target = [event.time for event in events if not event.is_source]
+        neighbors = [event.neighbor for event in events]
+        is_new = [neighbor not in neighbors[:index] for index, neighbor in enumerate(neighbors)]
+        return {
+            "event_age": age([event.time for event in events], now),
+            "has_event": float(bool(events)),
+            "last_as_target": float(bool(events) and not events[-1].is_source),
+            "as_source_age": age(as_source, now),
+            "was_source": float(bool(as_source)),
+            "as_source_hour": num_within(HOUR, as_source, now),
+            "as_source_day": num_within(DAY, as_source, now),
+            "as_source_week": num_within(WEEK, as_source, now),
+            "as_target_hour": num_within(HOUR, as_target, now),
+            "as_target_day": num_within(DAY, as_target, now),
+            "as_target_week": num_within(WEEK, as_target, now),
+            "num_events": log1p(len(events)),
+            "new_share_1": sum(is_new[-1:]) / 1,
+            "new_share_4": sum(is_new[-4:]) / 4,
+            "new_share_16": sum(is_new[-16:]) / 16,
+            "new_share_64": sum(is_new[-64:]) / 64,
+            "neighbors_per_event": len(set(neighbors)) / (len(events) + 1),
+            "num_neighbors": log1p(len(set(neighbors))),
+        }
 
-    # Source facts
+    # Pair features
 
-    def source_facts(self, source: int, now: float) -> list[float]:
-        own = self.remembered(source)
-        acted = [one.time for one in own if one.acted]
-        acted_upon = [one.time for one in own if not one.acted]
-        partners = [one.partner for one in own]
-        is_first_meeting = [
-            partner not in partners[:place] for place, partner in enumerate(partners)
-        ]
-        return [
-            *since_last([one.time for one in own], now),
-            float(bool(own) and not own[-1].acted),
-            *since_last(acted, now),
-            *in_windows(acted, now),
-            *in_windows(acted_upon, now),
-            log1p(len(own)),
-            *(sum(is_first_meeting[-number:]) / number for number in (1, 4, 16, 64)),
-            len(set(partners)) / (len(own) + 1),
-            log1p(len(set(partners))),
-        ]
-
-    # Pair facts
-
-    def pair_facts(self, source: int, partner: int, now: float) -> list[float]:
-        own = self.remembered(source)
-        shared = [one for one in own if one.partner == partner]
-        acted = [one.time for one in shared if one.acted]
-        acted_upon = [one.time for one in shared if not one.acted]
-        place = 1 + self.partners(source).index(partner)
+    def pair_features(self, source: int, neighbor: int, now: float) -> Features:
+        events = self.counted_interactions(source)
+        shared = [event for event in events if event.neighbor == neighbor]
+        forward = [event.time for event in shared if event.is_source]
+        backward = [event.time for event in shared if not event.is_source]
+        both = [event.time for event in shared]
         run = 0
-        while run < len(shared) and shared[-1 - run].acted == shared[-1].acted:
+        while run < len(shared) and shared[-1 - run].is_source == shared[-1].is_source:
             run += 1
-        several = len(shared) > 1
-        between = (shared[-1].time - shared[0].time) / (len(shared) - 1) if several else 0.0
-        since = [one for one in own if one.event > shared[-1].event]
-        went_to = [
-            after.partner for before, after in pairwise(own) if before.partner == own[-1].partner
+        has_gap = len(shared) > 1
+        mean_gap = (both[-1] - both[0]) / (len(shared) - 1) if has_gap else 0.0
+        latest_neighbor = events[-1].neighbor
+        after_latest = [
+            after.neighbor
+            for before, after in pairwise(events)
+            if before.neighbor == latest_neighbor
         ]
+        return {
+            "age": age(both, now),
+            "forward_age": age(forward, now),
+            "has_forward": float(bool(forward)),
+            "backward_age": age(backward, now),
+            "has_backward": float(bool(backward)),
+            "num_forward": log1p(len(forward)),
+            "num_backward": log1p(len(backward)),
+            "recency_rank": log(1 + self.latest_neighbors(source).index(neighbor)),
+            "last_is_backward": float(not shared[-1].is_source),
+            "run_length": log1p(run),
+            "in_hour": num_within(HOUR, both, now),
+            "in_day": num_within(DAY, both, now),
+            "in_week": num_within(WEEK, both, now),
+            "mean_gap": log1p(mean_gap),
+            "has_gap": float(has_gap),
+            "events_since": log1p(sum(event.event > shared[-1].event for event in events)),
+            "next_after_latest": log1p(after_latest.count(neighbor)),
+            "num_after_latest": log1p(len(after_latest)),
+        }
+
+    # Activity features of a candidate
+
+    def activity_features(self, target_id: int, now: float) -> Features:
+        node = self.first_target + target_id
+        as_target = self._times_as_target.get(node, [])
+        # Empty in a bipartite graph, where no target is ever a source.
+        as_source = self._times_as_source.get(node, [])
+        first_interactions = self.first_interactions(node)
+        return {
+            "as_target_age": age(as_target, now),
+            "was_target": float(bool(as_target)),
+            "as_source_age": age(as_source, now),
+            "was_source": float(bool(as_source)),
+            "num_as_target": log1p(len(as_target)),
+            "as_target_hour": num_within(HOUR, as_target, now),
+            "as_target_day": num_within(DAY, as_target, now),
+            "as_target_week": num_within(WEEK, as_target, now),
+            "as_source_hour": num_within(HOUR, as_source, now),
+            "as_source_day": num_within(DAY, as_source, now),
+            "as_source_week": num_within(WEEK, as_source, now),
+            "as_target_rank": log_rank(node, self._latest_targets),
+            "event_rank": log_rank(node, self._latest_candidates),
+            "num_neighbors": log1p(len(first_interactions)),
+            "num_first_as_target": log1p(sum(not event.is_source for event in first_interactions)),
+        }
+
+    def first_interactions(self, node: int) -> list[Interaction]:
+        """Return the first interaction with each neighbor but the node itself, the oldest first."""
+        first: dict[int, Interaction] = {}
+        for interaction in self.interactions(node):
+            if interaction.neighbor != node:
+                first.setdefault(interaction.neighbor, interaction)
+        return list(first.values())
+
+    # Nearby features of all candidates
+
+    def nearby_features(self, source: int) -> list[Features]:
+        """Return the nearby features of every target, by its id."""
+        neighbor_events: dict[int, float] = defaultdict(float)
+        next_after_latest: dict[int, float] = defaultdict(float)
+        next_after_earlier: dict[int, float] = defaultdict(float)
+        latest = [event.neighbor for event in self.interactions(source)[-NEARBY_SOURCE_EVENTS:]]
+        for rank, neighbor in enumerate(latest_first(latest)[:NEARBY_NEIGHBORS], start=1):
+            for event in self.interactions(neighbor)[-NEARBY_EVENTS:]:
+                if event.neighbor == source:
+                    continue
+                for node in self.candidates_of(event, neighbor):
+                    neighbor_events[node] += 1 / rank
+                for node in self.next_neighbor(event, neighbor):
+                    if rank == 1:
+                        next_after_latest[node] += 1
+                    else:
+                        next_after_earlier[node] += 1 / rank
+        walk = self.walk_probabilities(source)
+        uniform = 1 / self.num_targets
         return [
-            log1p(now - shared[-1].time),
-            *since_last(acted, now),
-            *since_last(acted_upon, now),
-            log1p(len(acted)),
-            log1p(len(acted_upon)),
-            log(place),
-            float(not shared[-1].acted),
-            log1p(run),
-            *in_windows([one.time for one in shared], now),
-            log1p(between),
-            float(several),
-            log1p(len(since)),
-            log1p(went_to.count(partner)),
-            log1p(len(went_to)),
+            {
+                "neighbor_events": log1p(neighbor_events[node]),
+                "next_after_latest": log1p(next_after_latest[node]),
+                "next_after_earlier": log1p(next_after_earlier[node]),
+                "walk": log1p(walk.get(node, 0.0) / (uniform / 10)),
+            }
+            for node in range(self.first_target, self.first_target + self.num_targets)
         ]
 
-    # Candidate facts
-
-    def candidate_facts(self, target: int, nearby: Nearby, now: float) -> list[float]:
-        """Of a candidate by its id; `nearby` is the source's."""
-        node = self.first_target + target
-        acted_upon = self._acted_upon.get(node, [])
-        # Those who act in a bipartite graph are no candidates.
-        acted = self._acted.get(node, [])
-        return [
-            *since_last(acted_upon, now),
-            *since_last(acted, now),
-            log1p(len(acted_upon)),
-            *in_windows(acted_upon, now),
-            *in_windows(acted, now),
-            *(
-                log1p(order.index(node) if node in order else len(order))
-                for order in (self._upon_order, self._active_order)
-            ),
-            log1p(len(self.acquaintances(node))),
-            log1p(sum(not one.acted for one in self.first_meetings(node))),
-            *(log1p(counted.get(node, 0.0)) for counted in nearby),
+    def candidates_of(self, event: Interaction, neighbor: int) -> list[int]:
+        """Return the node that interacted with `neighbor`, or earlier targets of it if a source."""
+        if event.neighbor >= self.first_target:
+            return [event.neighbor]
+        earlier = [
+            other for other in self.interactions(event.neighbor) if other.event < event.event
         ]
+        latest = earlier[-NEARBY_EARLIER_EVENTS:]
+        return [other.neighbor for other in latest if other.neighbor != neighbor]
 
-    def first_meetings(self, node: int) -> list[Meeting]:
-        """Oldest first."""
-        found: dict[int, Meeting] = {}
-        for meeting in self.meetings(node):
-            if meeting.partner != node:
-                found.setdefault(meeting.partner, meeting)
-        return list(found.values())
+    def next_neighbor(self, event: Interaction, neighbor: int) -> list[int]:
+        """Return whom the node that interacted with `neighbor` interacted with next, if anyone."""
+        if event.neighbor == neighbor:
+            return []
+        later = [other for other in self.interactions(event.neighbor) if other.event > event.event]
+        return [other.neighbor for other in later[:1] if other.neighbor != neighbor]
 
-    def acquaintances(self, node: int) -> list[int]:
-        """Whoever it has met, in the order of first meetings."""
-        return [one.partner for one in self.first_meetings(node)]
-
-    def walked_to(self, source: int) -> dict[int, float]:
-        """Where a walk of three steps may end, in tenths of what chance would have."""
-        chances = {source: 1.0}
+    def walk_probabilities(self, source: int) -> dict[int, float]:
+        """Return where a random walk of three steps ends, with probabilities."""
+        probabilities = {source: 1.0}
         for _ in range(3):
             after: dict[int, float] = defaultdict(float)
-            for node, chance in chances.items():
-                choices = self.acquaintances(node)[-WALK_CHOICES:]
+            for node, probability in probabilities.items():
+                neighbors = [event.neighbor for event in self.first_interactions(node)]
+                choices = neighbors[-WALK_CHOICES:]
                 for choice in choices:
-                    after[choice] += chance / len(choices)
-            chances = after
-        by_chance = 1 / self.num_targets
-        return {node: chance / (by_chance / 10) for node, chance in chances.items()}
-
-    def nearby(self, source: int) -> Nearby:
-        walked_to = self.walked_to(source)
-        found = Nearby(defaultdict(float), defaultdict(float), defaultdict(float), walked_to)
-        latest = [one.partner for one in self.meetings(source)[-NEAR_SOURCE_EVENTS:]]
-        for place, partner in enumerate(latest_first(latest)[:NEAR_PARTNERS], start=1):
-            for meeting in self.meetings(partner)[-NEAR_EVENTS:]:
-                if meeting.partner == source:
-                    continue
-                for node in self.met_by(meeting, partner):
-                    found.met[node] += 1 / place
-                for node in self.turned_to(meeting, partner):
-                    if place == 1:
-                        found.after_last[node] += 1
-                    else:
-                        found.after_earlier[node] += 1 / place
-        return found
-
-    def met_by(self, meeting: Meeting, partner: int) -> list[int]:
-        """Whom the partner met here, if a candidate; else whom that one had met before."""
-        if meeting.partner >= self.first_target:
-            return [meeting.partner]
-        earlier = [one for one in self.meetings(meeting.partner) if one.event < meeting.event]
-        return [one.partner for one in earlier[-NEAR_STEPS:] if one.partner != partner]
-
-    def turned_to(self, meeting: Meeting, partner: int) -> list[int]:
-        """Whom the one who met the partner met next, which is one or none."""
-        if meeting.partner == partner:
-            return []
-        later = [one for one in self.meetings(meeting.partner) if one.event > meeting.event]
-        return [one.partner for one in later[:1] if one.partner != partner]
+                    after[choice] += probability / len(choices)
+            probabilities = after
+        return probabilities
 
 
 def latest_first(nodes: Sequence[int]) -> list[int]:
-    """Each once, by where it stands last."""
+    """Return the distinct nodes in the order of their last position, from the end."""
     return list(dict.fromkeys(reversed(nodes)))
 
 
-def since_last(times: Sequence[float], now: float) -> list[float]:
-    """Time since; whether ever."""
-    return [log1p(now - times[-1]), 1.0] if times else [0.0, 0.0]
+def age(times: Sequence[float], now: float) -> float:
+    """Return log(1 + seconds since the last time), or 0 without any."""
+    return log1p(now - times[-1]) if times else 0.0
 
 
-def in_windows(times: Sequence[float], now: float) -> list[float]:
-    return [log1p(sum(now - time < window for time in times)) for window in (HOUR, DAY, WEEK)]
+def num_within(window: float, times: Sequence[float], now: float) -> float:
+    """Return log(1 + number of times within the last `window` seconds)."""
+    return log1p(sum(now - time < window for time in times))
+
+
+def log_rank(node: int, latest: Sequence[int]) -> float:
+    """Return log(1 + number of nodes that precede this one, or of all if it is missing)."""
+    return log1p(latest.index(node) if node in latest else len(latest))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tclgraph.evaluation.metrics import metrics
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.stream import EventStream
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
@@ -53,7 +53,7 @@ def results(name: str, *ranks: list[float], group: plans.Group = "TCL") -> Resul
 def study(name: str, *found: Results, log: str = "log") -> tuple[Study, dict[str, Results]]:
     made = Study(
         name=name,
-        data=Data(log=log),
+        data=LogSpec(log=log),
         split=as_split(STREAM, 2, 4),
         events="",
         entries=tuple(one.entry for one in found),
@@ -197,7 +197,7 @@ def test_a_figure_has_the_points_that_are_there() -> None:
 
 
 def test_data_sets_are_measured_beside_what_is_printed() -> None:
-    known = (Data(log="collegemsg"), as_split(STREAM, 2, 4))
+    known = (LogSpec(log="collegemsg"), as_split(STREAM, 2, 4))
     table = summaries.table_of_data_sets([known, known])
     row, again = texts(table)
     assert again == row
@@ -209,7 +209,7 @@ def test_data_sets_are_measured_beside_what_is_printed() -> None:
 def test_the_same_job_is_planned_once(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     write_file(synthesize(SyntheticConfig(events=100, sources=8, targets=9)), path)
-    data = Data(log=str(path))
+    data = LogSpec(log=str(path))
     split = data.open()
     whole = plans.overall(data, split, plans.EVERYTHING)
     own = {job.key for job in whole.jobs(1) if job.settings == {"preset": "paper"}}
@@ -227,7 +227,7 @@ def test_of_several_the_best_on_validation_counts(
 ) -> None:
     path = tmp_path / "log.csv"
     write_file(synthesize(SyntheticConfig(events=100, sources=8, targets=9)), path)
-    data = Data(log=str(path))
+    data = LogSpec(log=str(path))
     made = plans.overall(data, data.open(), ["graphsage"])
     figures = {"graphsage-gcn": 0.1, "graphsage-mean": 0.3, "graphsage-max": 0.2}
 

@@ -1,4 +1,4 @@
-"""Trees against a walk through the list of events, and against a drawing."""
+"""Compare trees with a recursion through the list of events, and with small examples."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ from tclgraph.sampling.dependency_trees import DependencyTrees, unroll
 from tests.reference.tcl import Instance, Past, without_past
 from tests.streams import streams
 
-Walked = tuple[int, float, list[int], list[Any]]
-"""Node, interval, neighbors, and what is below: two trees, or nothing."""
+Tree = tuple[int, float, list[int], list[Any]]
+"""Node, interval, neighbors, and two child trees or none."""
 
 
 def graph_of(events: EventStream) -> DependencyGraph:
@@ -28,37 +28,40 @@ def neighbors(instance: Instance, past: Past) -> list[int]:
     if instance.event is None:
         return [-1, -1, -1]
     partner = past.parties[instance.event][1 - instance.side]
-    before = past.previous_event(instance)
-    both = [] if before is None else past.instances(before, instance.node)
-    return [partner, *(one.node for one in both)] if both else [partner, -1, -1]
+    previous = past.previous_event(instance)
+    if previous is None:
+        return [partner, -1, -1]
+    return [partner, *(child.node for child in past.instances(previous, instance.node))]
 
 
-def walked(instance: Instance, num_levels: int, past: Past) -> Walked:
-    before = past.previous_event(instance)
-    below: list[Any] = []
-    if before is not None and num_levels > 1:
-        both = past.instances(before, instance.node)
-        below = [walked(one, num_levels - 1, past) for one in both]
-    return instance.node, past.interval(instance), neighbors(instance, past), below
+def recursive_tree(instance: Instance, num_levels: int, past: Past) -> Tree:
+    previous = past.previous_event(instance)
+    children: list[Any] = []
+    if previous is not None and num_levels > 1:
+        dependencies = past.instances(previous, instance.node)
+        children = [recursive_tree(child, num_levels - 1, past) for child in dependencies]
+    return instance.node, past.interval(instance), neighbors(instance, past), children
 
 
-def found(trees: DependencyTrees, level: int, place: int) -> Walked:
-    """The same, read off the rows."""
-    sizes = [len(one) for one in trees.children]
+def unrolled_tree(trees: DependencyTrees, level: int, place: int) -> Tree:
+    """Return the tree below a row, as the rows describe it."""
+    sizes = [len(rows) for rows in trees.children]
     sizes.append(len(trees) - sum(sizes))
-    what = int(trees.which[sum(sizes[:level]) + place])
-    below: list[Any] = []
+    instance = int(trees.row_instance[sum(sizes[:level]) + place])
+    children: list[Any] = []
     if level < len(trees.children):
         places = trees.children[level][place].tolist()
-        assert len({one == sizes[level + 1] for one in places}) == 1, "both or none"
-        below = [found(trees, level + 1, one) for one in places if one < sizes[level + 1]]
-    about = trees.node[what], trees.interval[what], trees.neighbors[what]
-    return int(about[0]), float(about[1]), about[2].tolist(), below
+        is_missing = [child == sizes[level + 1] for child in places]
+        assert len(set(is_missing)) == 1, "a row has both children or none"
+        if not is_missing[0]:
+            children = [unrolled_tree(trees, level + 1, child) for child in places]
+    around = trees.neighbors[instance].tolist()
+    return int(trees.node[instance]), float(trees.interval[instance]), around, children
 
 
 @st.composite
-def roots(draw: st.DrawFn, events: EventStream) -> list[int]:
-    """Instances and nodes without a past, in any order and repeatedly."""
+def random_roots(draw: st.DrawFn, events: EventStream) -> list[int]:
+    """Draw instances and nodes without events, in any order and with repeats."""
     known = st.integers(0, 2 * len(events) - 1)
     unknown = st.integers(-NodeSpace.of(events).num_nodes, -1)
     return draw(st.lists(known | unknown, min_size=1, max_size=6))
@@ -66,63 +69,63 @@ def roots(draw: st.DrawFn, events: EventStream) -> list[int]:
 
 @settings(max_examples=100)
 @given(st.data())
-def test_unrolling_is_walking_back_through_the_events(data: st.DataObject) -> None:
+def test_unrolled_trees_equal_the_recursion(data: st.DataObject) -> None:
     events = data.draw(streams(max_events=30))
-    some = data.draw(roots(events))
+    roots = data.draw(random_roots(events))
     num_levels = data.draw(st.integers(1, 5))
-    trees, past = unroll(graph_of(events), np.array(some), num_levels), Past(events)
+    trees, past = unroll(graph_of(events), np.array(roots), num_levels), Past(events)
     assert len(trees.children) == num_levels - 1
-    for tree, root in enumerate(some):
+    for tree, root in enumerate(roots):
         instance = without_past(-1 - root)
         if root >= 0:
             node = past.parties[root // 2][root % 2]
             instance = Instance(root // 2, root % 2, node)
         assert trees.tree[tree] == tree
-        assert found(trees, 0, tree) == walked(instance, num_levels, past)
+        assert unrolled_tree(trees, 0, tree) == recursive_tree(instance, num_levels, past)
 
 
 @given(st.data())
-def test_every_instance_is_once_in_a_level_of_a_tree(data: st.DataObject) -> None:
+def test_an_instance_occurs_once_in_a_level_of_a_tree(data: st.DataObject) -> None:
     events = data.draw(streams(max_events=30))
-    trees = unroll(graph_of(events), np.array(data.draw(roots(events))), 5)
-    sizes = [len(one) for one in trees.children]
+    trees = unroll(graph_of(events), np.array(data.draw(random_roots(events))), 5)
+    sizes = [len(rows) for rows in trees.children]
     sizes.append(len(trees) - sum(sizes))
     level = np.repeat(np.arange(5), sizes)
-    rows = list(zip(level.tolist(), trees.tree.tolist(), trees.which.tolist(), strict=True))
+    rows = list(zip(level.tolist(), trees.tree.tolist(), trees.row_instance.tolist(), strict=True))
     assert len(set(rows)) == len(rows)
-    # Nothing is there that no root leads to, and children are in the tree of their parent.
+    # Every row below the roots is a child, and children are in the tree of their parent.
     start = np.cumsum([0, *sizes])
     for above, children in enumerate(trees.children):
-        real = children < sizes[above + 1]
+        is_real = children < sizes[above + 1]
         parent = trees.tree[start[above] : start[above + 1]]
         child = trees.tree[start[above + 1] : start[above + 2]]
-        assert_array_equal(np.unique(children[real]), np.arange(sizes[above + 1]))
-        assert_array_equal(child[children[real]], np.stack([parent, parent], axis=1)[real])
+        assert_array_equal(np.unique(children[is_real]), np.arange(sizes[above + 1]))
+        assert_array_equal(child[children[is_real]], np.stack([parent, parent], axis=1)[is_real])
 
 
 @given(st.data())
-def test_rows_by_tree_are_all_rows(data: st.DataObject) -> None:
+def test_rows_by_tree_hold_all_rows(data: st.DataObject) -> None:
     events = data.draw(streams(max_events=30))
-    trees = unroll(graph_of(events), np.array(data.draw(roots(events))), 4)
+    trees = unroll(graph_of(events), np.array(data.draw(random_roots(events))), 4)
     for tree, rows in enumerate(trees.rows_by_tree().tolist()):
-        kept = [row for row in rows if row < len(trees)]
-        assert kept == np.flatnonzero(trees.tree == tree).tolist()
-        assert rows[: len(kept)] == kept
+        used = [row for row in rows if row < len(trees)]
+        assert used == np.flatnonzero(trees.tree == tree).tolist()
+        assert rows[: len(used)] == used
 
 
-def test_a_pair_that_only_has_each_other_has_two_rows_a_level() -> None:
-    """31 places in a tree of five levels, and nine rows."""
+def test_a_pair_without_other_neighbors_has_two_rows_per_level() -> None:
+    """A tree of five levels has 31 places, but only nine rows here."""
     events = EventStream.from_columns(["a"] * 9, ["x"] * 9, range(9))
     trees = unroll(graph_of(events), np.array([16, 17]), 5)
     assert len(trees) == 2 * 9
-    # a at events 7 to 4, each depending on a first and x second, and x on x first.
+    # The own child comes first: rows of a have (a, x) below them, rows of x have (x, a).
     assert trees.children[0].tolist() == [[0, 1], [3, 2]]
     assert trees.children[1].tolist() == [[0, 1], [1, 0], [2, 3], [3, 2]]
     assert sorted(trees.interval.tolist()) == [1.0] * 10
 
 
-def test_an_empty_graph_has_singletons() -> None:
+def test_an_empty_graph_gives_trees_of_singletons() -> None:
     events = EventStream.from_columns(["a"], ["x"], [0.0])
     trees = unroll(DependencyGraph(NodeSpace.of(events)), np.array([[-1, -3]]), 3)
-    assert trees.node[trees.which].tolist() == [0, 2]
+    assert trees.node[trees.row_instance].tolist() == [0, 2]
     assert len(trees) == 2

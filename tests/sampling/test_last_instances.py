@@ -1,3 +1,5 @@
+"""Compare the binary search with a graph that grows event by event."""
+
 import numpy as np
 from hypothesis import given
 from numpy.testing import assert_array_equal
@@ -11,13 +13,13 @@ from tests.streams import streams
 
 
 @given(streams())
-def test_it_is_what_the_graph_said_at_the_time(stream: EventStream) -> None:
+def test_last_instances_equal_those_of_a_growing_graph(stream: EventStream) -> None:
     space = NodeSpace.of(stream)
-    whole, growing = DependencyGraph(space), DependencyGraph(space)
-    whole.append(stream)
-    last = LastInstances(whole)
+    complete, growing = DependencyGraph(space), DependencyGraph(space)
+    complete.append(stream)
+    last = LastInstances(complete)
     nodes = np.arange(space.num_nodes)
     for event in range(len(stream) + 1):
-        now = np.where(growing.last_instance >= 0, growing.last_instance, singleton(nodes))
-        assert_array_equal(last.before(nodes, np.full(len(nodes), event)), now)
+        expected = np.where(growing.last_instance >= 0, growing.last_instance, singleton(nodes))
+        assert_array_equal(last.before(nodes, np.full(len(nodes), event)), expected)
         growing.append(stream[event : event + 1])

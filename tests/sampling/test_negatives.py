@@ -1,3 +1,5 @@
+"""Test which negatives are drawn, and how likely each is."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +21,7 @@ def drawn(candidates: IntArray, true: IntArray, pool: int | None, seed: int) -> 
     st.one_of(st.none(), st.integers(1, 40)),
     st.integers(0, 99),
 )
-def test_never_the_true_one_and_always_a_candidate(
+def test_negatives_are_candidates_other_than_the_true_target(
     members: set[int], pool: int | None, seed: int
 ) -> None:
     candidates = np.array(sorted(members))
@@ -43,7 +45,7 @@ def test_every_other_candidate_is_equally_likely(pool: int | None) -> None:
     assert np.abs(share - 1 / 7).max() < 0.02
 
 
-def test_a_single_candidate_leaves_nothing_to_draw() -> None:
+def test_a_single_candidate_gives_no_negatives() -> None:
     random = np.random.default_rng(0)
     assert uniform_negatives(np.zeros(3, int), np.zeros(1, int), 5, random).shape == (3, 0)
     assert pooled_negatives(np.zeros(3, int), np.zeros(1, int), 5, 9, random).shape == (3, 0)

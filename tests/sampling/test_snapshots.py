@@ -1,4 +1,4 @@
-"""Windows and adjacency against a slow cut in exact fractions."""
+"""Compare windows and adjacency with exact fractions and plain counts."""
 
 from collections import Counter
 from fractions import Fraction
@@ -13,15 +13,11 @@ from tclgraph.sampling.snapshots import Adjacency, adjacency, snapshots, windows
 from tests.streams import streams
 
 
-def slow_windows(time: list[float], count: int) -> list[int]:
+def exact_windows(time: list[float], count: int) -> list[int]:
     first, last = Fraction(time[0]), Fraction(time[-1])
     length = (last - first) / count
-    found = []
-    for one in time:
-        borders = [first + at * length for at in range(1, count)]
-        is_inside = sum(border <= Fraction(one) for border in borders)
-        found.append(is_inside)
-    return found
+    borders = [first + number * length for number in range(1, count)]
+    return [sum(border <= Fraction(seconds) for border in borders) for seconds in time]
 
 
 def cells(graph: Adjacency) -> dict[tuple[int, int], float]:
@@ -31,34 +27,35 @@ def cells(graph: Adjacency) -> dict[tuple[int, int], float]:
 
 
 @given(stream=streams(), count=st.integers(1, 7), cumulative=st.booleans())
-def test_as_a_slow_cut_has_it(stream: EventStream, count: int, cumulative: bool) -> None:
-    which = slow_windows(stream.time.tolist(), count)
-    assert windows(stream.time, count).tolist() == which
+def test_snapshots_equal_plain_counts(stream: EventStream, count: int, cumulative: bool) -> None:
+    window_of_event = exact_windows(stream.time.tolist(), count)
+    assert windows(stream.time, count).tolist() == window_of_event
     first_target = stream.num_sources if stream.kind == "bipartite" else 0
     expected: list[Counter[tuple[int, int]]] = [Counter() for _ in range(count)]
-    for source, target, window in zip(stream.source, stream.target, which, strict=True):
-        one, other = int(source), int(target) + first_target
-        for at in range(window, count if cumulative else window + 1):
-            if one != other:
-                expected[at].update([(one, other), (other, one)])
-    found = snapshots(stream, count, cumulative=cumulative)
-    assert [cells(graph) for graph in found] == expected
-    for graph in found:
+    events = zip(stream.source, stream.target, window_of_event, strict=True)
+    for source, target, window in events:
+        first, second = int(source), int(target) + first_target
+        for number in range(window, count if cumulative else window + 1):
+            if first != second:
+                expected[number].update([(first, second), (second, first)])
+    graphs = snapshots(stream, count, cumulative=cumulative)
+    assert [cells(graph) for graph in graphs] == expected
+    for graph in graphs:
         assert len(graph.start) == first_target + stream.num_targets + 1
         assert (np.diff(graph.row * len(graph.start) + graph.neighbor) > 0).all()
 
 
-def test_an_event_on_a_border_belongs_to_what_follows() -> None:
-    # Thirds of this are no binary fractions.
+def test_an_event_on_a_border_belongs_to_the_later_window() -> None:
+    # Thirds of this time span are not binary fractions.
     time = 1_082_040_961 + np.array([0.0, 0.25, 0.5, 0.75])
     assert windows(time, 3).tolist() == [0, 1, 2, 2]
 
 
 @pytest.mark.parametrize("num_events", [1, 2, 5])
-def test_one_instant_is_the_last_window(num_events: int) -> None:
+def test_simultaneous_events_are_in_the_last_window(num_events: int) -> None:
     stream = EventStream.from_columns(["a"] * num_events, ["b"] * num_events, [7.0] * num_events)
-    found = snapshots(stream, 3, cumulative=False)
-    assert [cells(graph) for graph in found] == [
+    graphs = snapshots(stream, 3, cumulative=False)
+    assert [cells(graph) for graph in graphs] == [
         {},
         {},
         {(0, 1): num_events, (1, 0): num_events},

@@ -1,3 +1,5 @@
+"""Test the groups of independent events, and the search for a node's latest event."""
+
 from itertools import pairwise
 
 import numpy as np
@@ -12,8 +14,8 @@ pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=40)
 
 
 def columns(events: list[tuple[int, int]]) -> tuple[IntArray, IntArray]:
-    both = np.array(events, dtype=np.int64).reshape(-1, 2)
-    return both[:, 0].copy(), both[:, 1].copy()
+    parties = np.array(events, dtype=np.int64).reshape(-1, 2)
+    return parties[:, 0].copy(), parties[:, 1].copy()
 
 
 @given(pairs)
@@ -36,15 +38,15 @@ def test_a_node_is_in_a_group_once_and_its_events_stay_in_order(
 
 
 @given(pairs)
-def test_no_event_waits_for_nothing(events: list[tuple[int, int]]) -> None:
+def test_every_event_is_in_the_earliest_possible_group(events: list[tuple[int, int]]) -> None:
     order, start = t_batches(*columns(events))
     group = np.empty(len(events), dtype=np.int64)
     group[order] = np.repeat(np.arange(len(start) - 1), np.diff(start))
     for event in range(len(events)):
-        shares = [
+        required = [
             group[before] for before in range(event) if set(events[before]) & set(events[event])
         ]
-        assert group[event] == max(shares, default=-1) + 1
+        assert group[event] == max(required, default=-1) + 1
 
 
 @given(
@@ -52,18 +54,18 @@ def test_no_event_waits_for_nothing(events: list[tuple[int, int]]) -> None:
     st.integers(0, 9),
     st.booleans(),
 )
-def test_the_latest_event_is_what_looking_back_finds(
-    nodes: list[int], first: int, has_past: bool
+def test_the_latest_event_equals_a_backward_search(
+    nodes: list[int], first: int, has_earlier: bool
 ) -> None:
-    earlier = np.array([first - 1, -1, -1, -1, -1, -1]) if has_past and first else None
+    earlier = np.array([first - 1, -1, -1, -1, -1, -1]) if has_earlier and first else None
     latest = LatestEvents(np.array(nodes, dtype=np.int64), first, earlier)
     events = np.arange(first, first + len(nodes) + 1)
     for node in range(6):
         expected = []
         for event in events.tolist():
-            found = -1 if earlier is None else int(earlier[node])
+            latest_event = -1 if earlier is None else int(earlier[node])
             for before in range(first, event):
                 if nodes[before - first] == node:
-                    found = before
-            expected.append(found)
+                    latest_event = before
+            expected.append(latest_event)
         assert_array_equal(latest.before(np.full(len(events), node), events), expected)

@@ -1,3 +1,5 @@
+"""Compare temporal walks with an enumeration of all walks and their probabilities."""
+
 from collections import Counter, defaultdict
 from itertools import pairwise
 
@@ -30,16 +32,16 @@ def walks_of(stream: EventStream, bias: Bias) -> TemporalWalks:
 
 
 def can_be_walked(walk: list[int], edges: Edges) -> bool:
-    """Whether taking the earliest edge that is left at every step gets to the end."""
+    """Return whether a walk is possible, taking the earliest remaining edge at every step."""
     first = [time for source, target, time in edges if [source, target] == walk[:2]]
     if not first:
         return False
     now = min(first)
-    for here, there in pairwise(walk[1:]):
+    for current, following in pairwise(walk[1:]):
         later = [
             time
             for source, target, time in edges
-            if time > now and (here, there) in ((source, target), (target, source))
+            if time > now and (current, following) in ((source, target), (target, source))
         ]
         if not later:
             return False
@@ -62,7 +64,7 @@ def test_walks_follow_events_forward_in_time(
 
 
 def mean_gap(edges: Edges) -> float:
-    """Seconds between two events of a node, for every side of every event but a node's first."""
+    """Return the mean time between consecutive events of a node, over both sides of all events."""
     last: dict[int, float] = {}
     gaps: list[float] = []
     for source, target, time in edges:
@@ -71,59 +73,58 @@ def mean_gap(edges: Edges) -> float:
     return float(np.mean(gaps)) if gaps and max(gaps) > 0 else 1.0
 
 
-def exact_shares(edges: Edges, bias: Bias, length: int) -> dict[tuple[int, ...], float]:
-    """How likely each walk is, by trying them all."""
+def exact_probabilities(edges: Edges, bias: Bias, length: int) -> dict[tuple[int, ...], float]:
+    """Return the probability of each walk, by enumerating all walks."""
     gap = mean_gap(edges)
-    shares: dict[tuple[int, ...], float] = defaultdict(float)
+    probabilities: dict[tuple[int, ...], float] = defaultdict(float)
 
-    def go_on(walk: tuple[int, ...], now: float, share: float) -> None:
-        here = walk[-1]
-        later = [edge for edge in edges if edge[2] > now and here in edge[:2]]
+    def extend(walk: tuple[int, ...], now: float, probability: float) -> None:
+        current = walk[-1]
+        later = [edge for edge in edges if edge[2] > now and current in edge[:2]]
         if not later or len(walk) == length:
-            shares[walk] += share
+            probabilities[walk] += probability
             return
         weights = [1.0 if bias == "uniform" else np.exp((now - time) / gap) for *_, time in later]
         for (source, target, time), weight in zip(later, weights, strict=True):
-            there = target if here == source else source
-            go_on((*walk, there), time, share * weight / sum(weights))
+            following = target if current == source else source
+            extend((*walk, following), time, probability * weight / sum(weights))
 
     for source, target, time in edges:
-        go_on((source, target), time, 1 / len(edges))
-    return shares
+        extend((source, target), time, 1 / len(edges))
+    return probabilities
 
 
-def assert_as_likely_as_they_should_be(stream: EventStream, bias: Bias, length: int) -> None:
+def assert_probabilities_are_exact(stream: EventStream, bias: Bias, length: int) -> None:
     count = 20_000
     walks = walks_of(stream, bias).draw(count, length, np.random.default_rng(0))
-    found = Counter(tuple(node for node in walk if node >= 0) for walk in walks.tolist())
-    exact = exact_shares(edges_of(stream), bias, length)
-    assert found.keys() <= exact.keys()
-    for walk, share in exact.items():
-        # Five deviations, and a little for walks that hardly ever happen.
-        allowed = 5 * (share * (1 - share) / count) ** 0.5 + 5 / count
-        assert abs(found[walk] / count - share) <= allowed, (walk, found[walk] / count, share)
+    drawn = Counter(tuple(node for node in walk if node >= 0) for walk in walks.tolist())
+    exact = exact_probabilities(edges_of(stream), bias, length)
+    assert drawn.keys() <= exact.keys()
+    for walk, probability in exact.items():
+        # Five standard deviations, and a margin for very rare walks.
+        allowed = 5 * (probability * (1 - probability) / count) ** 0.5 + 5 / count
+        share = drawn[walk] / count
+        assert abs(share - probability) <= allowed, (walk, share, probability)
 
 
 @settings(max_examples=25)
 @given(streams(max_events=7), st.sampled_from(BIASES), st.integers(2, 6))
-def test_every_walk_is_as_likely_as_it_should_be(
-    stream: EventStream, bias: Bias, length: int
-) -> None:
-    assert_as_likely_as_they_should_be(stream, bias, length)
+def test_walks_have_their_exact_probabilities(stream: EventStream, bias: Bias, length: int) -> None:
+    assert_probabilities_are_exact(stream, bias, length)
 
 
 @pytest.mark.parametrize(("bias", "share"), [("uniform", 1 / 3), ("exponential", 0.6652)])
-def test_which_of_three_later_events(bias: Bias, share: float) -> None:
-    #  a -0- x;  then x is met by b at 1, c at 2 and d at 3: every gap is 1, and so is their mean
+def test_probability_of_the_first_of_three_later_events(bias: Bias, share: float) -> None:
+    # x interacts with a at 0, b at 1, c at 2 and d at 3: every gap is 1, and so is their mean.
     stream = EventStream.from_columns(list("abcd"), list("xxxx"), [0.0, 1.0, 2.0, 3.0])
-    assert_as_likely_as_they_should_be(stream, bias, 3)
+    assert_probabilities_are_exact(stream, bias, 3)
     walks = walks_of(stream, bias).draw(40_000, 3, np.random.default_rng(1))
     after = walks[walks[:, 0] == 0, 2]
     assert np.mean(after == 1) == pytest.approx(share, abs=0.02)  # 1 / (1 + 1/e + 1/e²)
 
 
 def test_an_event_long_after_all_others_can_be_reached() -> None:
-    # Of weights that far apart, e^-1000 is no number; but nothing else is left to take.
+    # The weight of the last event underflows, but no other event is left to take.
     time = [0.0, *range(1, 5000), 9e9]
     stream = EventStream.from_columns([0] + [1] * 4999 + [2], [0] + [1] * 4999 + [0], time)
     walks = walks_of(stream, "exponential").draw(50_000, 3, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""kill -9 at any update, or a disk that fills up: the run resumes and ends the same."""
+"""A run that is killed, or whose disk fills up, resumes and ends with the same weights."""
 
 import json
 import random
@@ -16,14 +16,15 @@ TRAIN = """
 import resource, sys
 import torch
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
-from tclgraph.models.tcl.model import TCL
+from tclgraph.models.ranker.model import Ranker
 from tclgraph.training import loop
 loop._SECONDS_BETWEEN_CHECKPOINTS = 0.0
 run, resume, limit = sys.argv[1], sys.argv[2] == "resume", int(sys.argv[3])
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 split = synthesize(SyntheticConfig(events=2_000, sources=50, targets=40)).split(0.6, 0.2)
-model = TCL(epochs=6, batch_size=32, width=16, heads=4, levels=4, threads=1)
+encoder = {"encoder.width": 16, "encoder.heads": 4, "encoder.levels": 4}
+model = Ranker(epochs=6, batch_size=32, threads=1, **encoder)
 print("begun", flush=True)
 model.fit(split, run=run, resume=resume)
 """
@@ -48,9 +49,9 @@ def finish(process: "subprocess.Popen[str]") -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
-    """A run that nothing happened to, and how long it took."""
-    run = tmp_path_factory.mktemp("whole") / "run"
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+    """Run without interruption; return its folder and its duration in seconds."""
+    run = tmp_path_factory.mktemp("reference") / "run"
     finish(start(run))
     started = time.monotonic()
     again = tmp_path_factory.mktemp("again") / "run"
@@ -58,18 +59,18 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     return run, time.monotonic() - started
 
 
-def assert_ended_alike(run: Path, whole: Path) -> None:
+def assert_same_end(run: Path, expected: Path) -> None:
     for name in ("last.safetensors", "model.safetensors"):
-        ours, theirs = load_file(run / name), load_file(whole / name)
+        ours, theirs = load_file(run / name), load_file(expected / name)
         assert ours.keys() == theirs.keys()
         for key in ours:
             assert torch.equal(ours[key], theirs[key]), f"{name}: {key}"
-    assert not list(run.glob(".*"))  # nor is there anything half-written
+    assert not list(run.glob(".*"))  # no partly written file is left
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 7
 
 
-def test_kill_9_at_ten_random_moments(whole: tuple[Path, float], tmp_path: Path) -> None:
-    reference, seconds = whole
+def test_kill_9_at_ten_random_moments(reference: tuple[Path, float], tmp_path: Path) -> None:
+    expected, seconds = reference
     moments = random.Random(17)
     for number in range(10):
         run = tmp_path / f"run{number}"
@@ -77,17 +78,17 @@ def test_kill_9_at_ten_random_moments(whole: tuple[Path, float], tmp_path: Path)
         time.sleep(moments.uniform(0.0, seconds))
         process.kill()
         process.communicate()
-        # Whatever is there is whole.
+        # Every file that exists is complete.
         for path in run.glob("[!.]*.safetensors"):
             load_file(path)
         for path in run.glob("[!.]*.json"):
             json.loads(path.read_text())
         finish(start(run, "resume"))
-        assert_ended_alike(run, reference)
+        assert_same_end(run, expected)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="the limit is not kept there")
-def test_a_full_disk(whole: tuple[Path, float], tmp_path: Path) -> None:
+def test_a_full_disk(reference: tuple[Path, float], tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(run, limit=30_000)  # smaller than a checkpoint
     _, err = process.communicate(timeout=120)
@@ -95,4 +96,4 @@ def test_a_full_disk(whole: tuple[Path, float], tmp_path: Path) -> None:
     assert "cannot write" in err
     assert "File too large" in err
     finish(start(run, "resume"))
-    assert_ended_alike(run, whole[0])
+    assert_same_end(run, reference[0])

@@ -21,7 +21,6 @@ from tclgraph.tuning.search import Search, Trial, open_search
 from tclgraph.tuning.search_space import SearchSpace
 
 SMALL: dict[str, Any] = {
-    "preset": "paper",
     "epochs": 1,
     "batch_size": 64,
     "width": 4,
@@ -92,7 +91,7 @@ def test_the_result_of_a_trial_is_the_best_epoch_of_training(split: Split, tmp_p
 
 
 def test_trials_are_sorted_upwards_if_the_metric_is_mean_rank(split: Split, tmp_path: Path) -> None:
-    with search_in(tmp_path, split, choose_by="MR") as search:
+    with search_in(tmp_path, split, selection_metric="MR") as search:
         search.run(seconds=NO_LIMIT, max_trials=4)
         figures = [trial.valid["MR"] for trial in search.trials() if trial.valid]
     assert figures == sorted(figures)

@@ -25,9 +25,7 @@ class Neighbor(NamedTuple):
     similarity: float
 
 
-def embed(
-    model: Model, keys: Sequence[Key] | None, *, side: Side, at: float | None
-) -> ScoreArray:
+def embed(model: Model, keys: Sequence[Key] | None, *, side: Side, at: float | None) -> ScoreArray:
     """Return one vector per key, or of all nodes of a side."""
     past, now = model_at(model, at)
     identifiers = _identifiers(past, side)

@@ -1,62 +1,62 @@
-"""CTDNE: vectors from temporal walks by the skip-gram (Nguyen et al., 2018).
+"""CTDNE: node vectors from temporal walks, trained by the skip-gram (Nguyen et al., 2018).
 
-Shapes: B queries, D width, N nodes, I targets.
+Shapes: B queries, D width, N nodes, T targets.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
-from tclgraph.baselines.skip_gram import NOISE_POWER, learn_walks, noise_of
+from tclgraph.baselines.skip_gram import NOISE_POWER, noise_of, train_walks
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.sampling.temporal_walks import Bias, TemporalWalks
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.loop import Step
 
-# The rate never falls below this share of its first value, as in word2vec.
-_LEAST_RATE = 1 / 250
+# The learning rate never falls below this share of its initial value, as in word2vec.
+_SMALLEST_RATE = 1 / 250
 
 
 @dataclass(frozen=True, kw_only=True)
 class CTDNEConfig(TrainingConfig):
-    """The defaults are those of the published code, but for the width, `bias` and `epochs`."""
+    """Settings of CTDNE; the defaults are published, except for width, `bias` and `epochs`."""
 
     width: PositiveInt = 64
-    """Size of every vector."""
+    """Size of a vector."""
     walks_per_node: PositiveInt = 10
-    """Walks of an epoch, for every node that occurs in training."""
+    """Number of walks in an epoch, per node of the training events."""
     walk_length: Annotated[int, Field(ge=2)] = 80
-    """Nodes of a walk, at most."""
+    """Largest number of nodes in a walk."""
     window: PositiveInt = 10
-    """Steps between two nodes of a walk that are learned from, at most."""
+    """Largest number of steps between two nodes of a walk that form a training pair."""
     negatives: PositiveInt = 5
-    """Nodes drawn from the noise for each pair."""
+    """Number of negatives of a training pair, drawn from the noise distribution."""
     bias: Bias = "uniform"
-    """Which later event a walk takes: any alike, or rather one that follows soon.
+    """How a walk chooses among the later events of a node: all are equally likely, or sooner events
+    are more likely.
 
-    Paper: exponential, in the published code. Here: uniform. Because: it ranks better on the
-    validation events of CollegeMsg, at half the cost, as walks are shorter.
-    """
+    Paper: exponential, in the published code. Here: uniform. Because: it ranks the validation
+    events of CollegeMsg better, at half the cost, as walks are shorter."""
     score_by: Literal["likelihood", "input-output", "input-input"] = "likelihood"
-    """likelihood: by how often a target is met near the source. input-output: how much more often
-    than in the noise. input-input: by how like each other they are."""
+    """What ranks the targets. likelihood: how often a target occurs near the source. input-output:
+    how much more often than in the noise distribution. input-input: how similar the two nodes'
+    input vectors are."""
     batch_size: PositiveInt = 512
-    """Walks in a batch. Descent goes pair by pair all the same: a batch has one learning rate."""
+    """Number of walks in a batch. Descent makes one step per pair; the learning rate is constant
+    within a batch."""
     learning_rate: PositiveFloat = 0.025
-    """Of the first batch; it falls evenly, towards 0 at the end of all epochs."""
+    """Learning rate of the first batch; it falls linearly towards 0 at the end of training."""
 
 
 class SkipGram(nn.Module):
-    """Both tables, and how far their training has come."""
+    """Input and output vectors of all nodes, and the progress of their training."""
 
     log_noise: Tensor
     batches_done: Tensor
@@ -66,12 +66,35 @@ class SkipGram(nn.Module):
         self.input_ND = nn.Parameter((torch.rand(num_nodes, width) - 0.5) / width)
         self.output_ND = nn.Parameter(torch.zeros(num_nodes, width))
         self.register_buffer("log_noise", torch.zeros(num_nodes))
-        # A tensor, so that a checkpoint keeps it; of fractions, so that it can be averaged.
+        # A buffer, so that checkpoints hold it; a floating-point number, so that the EMA can
+        # average it.
         self.register_buffer("batches_done", torch.zeros((), dtype=torch.float64))
 
 
+class _LossOfDescent(torch.autograd.Function):
+    """Gives a loss the gradients that lead from the present tables to given tables.
+
+    The kernel descends pair by pair. With the gradients (table - table after the descent), a step
+    of SGD with learning rate 1 moves the tables to where the kernel's descent ends.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, loss: float, input_ND: Tensor, output_ND: Tensor, ends: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        ctx.save_for_backward(
+            input_ND - ends[0].to(input_ND.device), output_ND - ends[1].to(output_ND.device)
+        )
+        return torch.tensor(loss, dtype=torch.float64)
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor) -> Any:
+        for_input_ND, for_output_ND = ctx.saved_tensors
+        return None, scale * for_input_ND, scale * for_output_ND, None
+
+
 class CTDNE(FrozenModel):
-    """Continuous-time dynamic network embeddings.
+    """Continuous-time dynamic network embeddings (CTDNE).
 
     >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
     >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
@@ -89,38 +112,40 @@ class CTDNE(FrozenModel):
     config: CTDNEConfig
     network: SkipGram
 
-    # Learning
+    # Training
 
     def prepare(self, split: Split) -> int:
         config = self.config
         graph = DependencyGraph(NodeSpace.of(split.train))
         graph.append(split.train)
-        # Paper: walks of fewer nodes than the window are dropped. Here: all are kept. Because:
-        # those that begin late are short, so the latest events would be lost.
+        # Paper: walks with fewer nodes than the window are dropped. Here: all walks are used.
+        # Because: walks that begin late are short, so the latest events would be lost.
         self._walks = TemporalWalks(graph, config.bias)
         self.start(split.events)
 
-        times_seen = np.bincount(graph.node, minlength=graph.space.num_nodes)
-        self._num_walks = config.walks_per_node * int(np.count_nonzero(times_seen))
+        num_occurrences = np.bincount(graph.node, minlength=graph.space.num_nodes)
+        self._num_walks = config.walks_per_node * int(np.count_nonzero(num_occurrences))
         self._num_batches = -(-self._num_walks // config.batch_size)
-        self._count_nodes(times_seen > 0)
+        self._make_noise(num_occurrences > 0)
         return self._num_batches
 
-    def _count_nodes(self, is_seen: BoolArray) -> None:
-        """Make the noise.
+    def _make_noise(self, is_seen: BoolArray) -> None:
+        """Make the noise distribution from walks.
 
-        Paper: the corpus is made once, and nodes are drawn as noise by how often they occur in it.
-        Here: in an epoch's worth of walks that are not learned from. Because: every batch draws
-        its walks anew, so that none is learned by heart and none has to be kept.
+        Paper: the corpus of walks is made once, and nodes are drawn as noise by how often they
+        occur in it. Here: by how often they occur in as many walks as an epoch has, which are not
+        trained on. Because: every batch draws new walks, so that the model does not overfit to a
+        few and none has to be stored.
         """
         random = np.random.default_rng(self.config.seed)
         count = np.zeros(len(is_seen), dtype=np.int64)
         for _ in range(self._num_batches):
             walks = self._walks.draw(self.config.batch_size, self.config.walk_length, random)
             count += np.bincount(walks[walks >= 0], minlength=len(is_seen))
-        count = np.maximum(count, is_seen)  # walks to come may meet who was in none of these
+        count = np.maximum(count, is_seen)  # later walks may contain nodes that these do not
         self._noise = noise_of(count)
-        # Who never occurs has no vector, and is a little less likely than who occurs once.
+        # An unseen node has a zero vector and is a little less likely than a node with one
+        # occurrence.
         log_noise = NOISE_POWER * np.log(np.maximum(count, 0.5))
         with torch.no_grad():
             self.network.log_noise.copy_(torch.from_numpy(log_noise))
@@ -130,51 +155,36 @@ class CTDNE(FrozenModel):
         return SkipGram(self.graph.space.num_nodes, self.config.width)
 
     def make_optimizer(self) -> torch.optim.Optimizer:
-        """Goes where a batch wants to go; the descent itself is the kernel's, at its own rate."""
+        """Return SGD that moves the tables to the end of the kernel's descent (see `loss`)."""
         return torch.optim.SGD(self.parameter_groups(), lr=1.0)
 
-    def learn(
-        self, batch: int, random: np.random.Generator, optimizer: torch.optim.Optimizer
-    ) -> Step:
-        """Descend with copies of the tables; the tables move when the loop has seen the loss."""
-        tables = list(self.network.parameters())
-        loss, ends = self._descend(batch, random)
-        for table, end in zip(tables, ends, strict=True):
-            table.grad = table.detach() - end.to(table.device)
-        norm = clip_grad_norm_(tables, self.config.max_gradient_norm or np.inf)
+    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        """Return the mean loss of the pairs of new walks, each before the step on that pair.
 
-        def apply() -> None:
-            optimizer.step()
-            self.network.batches_done += 1
-
-        return Step(loss, norm.item(), apply)
-
-    def _descend(
-        self, batch: int, random: np.random.Generator
-    ) -> tuple[float, tuple[Tensor, Tensor]]:
-        """Walk, and learn from it: the mean loss, and where the tables would be."""
-        config = self.config
+        The kernel descends on copies of the tables. The gradients of the loss are the differences
+        between the tables and these copies. The learning rate falls with every call, by the number
+        of batches so far.
+        """
+        config, network = self.config, self.network
         num_walks = min(config.batch_size, self._num_walks - batch * config.batch_size)
-        share_done = self.network.batches_done.item() / (config.epochs * self._num_batches)
-        input_ND, output_ND = (one.detach().cpu().clone() for one in self.network.parameters())
-        loss = learn_walks(
+        progress = network.batches_done.item() / (config.epochs * self._num_batches)
+        network.batches_done += 1
+        tables = network.input_ND, network.output_ND
+        input_ND, output_ND = (table.detach().cpu().clone() for table in tables)
+        loss = train_walks(
             self._walks.draw(num_walks, config.walk_length, random),
             config.window,
             config.negatives,
             self._noise,
             input_ND.numpy(),
             output_ND.numpy(),
-            config.learning_rate * max(1 - share_done, _LEAST_RATE),
+            config.learning_rate * max(1 - progress, _SMALLEST_RATE),
             int(random.integers(2**63)),
         )
-        return loss, (input_ND, output_ND)
-
-    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
-        """Mean over the pairs as they are met, each after the steps for those before; no gradient.
-
-        `learn` does not need it.
-        """
-        return torch.tensor(self._descend(batch, random)[0], dtype=torch.float64)
+        tensor: Tensor = _LossOfDescent.apply(  # type: ignore[no-untyped-call]
+            loss, *tables, (input_ND, output_ND)
+        )
+        return tensor
 
     # Ranking
 
@@ -182,18 +192,19 @@ class CTDNE(FrozenModel):
         return self.network.input_ND.detach().clone()
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
-        """Of all targets, whatever the time.
+        """Return the scores of all targets; they do not depend on time.
 
         Paper: a classifier is trained on differences of vectors. Here: input · output + log noise.
-        Because: it is what the skip-gram was taught. It tells pairs from noise best where
-        input · output is the log of the odds that a node is near another, less that of its share
-        in the noise. With this added, targets come in the order of how likely they are.
+        Because: this is what the skip-gram learns. It separates pairs from noise best if
+        input · output is the log-odds that a node is near another, minus the log of the node's
+        share in the noise distribution. With that share added, targets are ranked by how likely
+        they are.
         """
         if self.config.score_by == "input-input":
             return super().score(source, time)
         vectors, first_target = self._all_vectors, self.graph.space.first_target
-        asking_BD = vectors[torch.tensor(source, device=vectors.device)]
-        score_BI = asking_BD @ self.network.output_ND.detach()[first_target:].T
+        query_BD = vectors[torch.tensor(source, device=vectors.device)]
+        score_BT = query_BD @ self.network.output_ND.detach()[first_target:].T
         if self.config.score_by == "likelihood":
-            score_BI += self.network.log_noise[first_target:]
-        return score_BI.cpu().numpy()
+            score_BT += self.network.log_noise[first_target:]
+        return score_BT.cpu().numpy()

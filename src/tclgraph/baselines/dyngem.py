@@ -1,11 +1,12 @@
-"""DynGEM: an autoencoder of adjacency rows that is trained on one snapshot after the other.
+"""DynGEM: an autoencoder of adjacency rows, trained on one snapshot after another.
 
 Goyal et al., "DynGEM: Deep Embedding Method for Dynamic Graphs" (2018). Snapshots are cumulative:
-each is all that has happened until its end. Training on one starts from the weights that the one
-before has left. Vectors are the codes of the last snapshot's rows, and stay.
+each one holds all events until its end. Training on a snapshot starts from the weights after the
+previous snapshot. The vectors are the codes of the rows of the last snapshot; they do not change
+after training.
 
-Shapes: N nodes, R rows that are reconstructed, M rows that are encoded (those and their neighbors),
-P pairs of a row and a neighbor, F width of the last hidden layer, D width of a code, B queries, I
+Shapes: N nodes, R rows to reconstruct, M rows to encode (those and their neighbors), P pairs of a
+row and a neighbor, F width of the decoder's last hidden layer, D width of a code, B queries, T
 targets.
 """
 
@@ -27,45 +28,45 @@ from tclgraph.training.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class DynGEMConfig(TrainingConfig):
-    """The defaults are those of the published examples, but for 64 columns and Adam."""
+    """Settings of DynGEM; defaults as in the published examples, except for width and Adam."""
 
     epochs: PositiveInt = 1
-    """Passes over all snapshots. One pass is a whole training as published; another one begins
-    with the first snapshot again, and with the weights that the last has left."""
+    """Passes over all snapshots. One pass is a complete training as published; a second pass begins
+    with the first snapshot again, from the weights after the last one."""
     batch_size: PositiveInt = 512
-    """Rows that are reconstructed in a batch."""
+    """Number of rows that a batch reconstructs."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
-    """Of Adam."""
+    """Learning rate of Adam."""
     width: PositiveInt = 64
     """Size of a code."""
     hidden_widths: tuple[PositiveInt, PositiveInt] = (500, 300)
-    """Of the layers between a row and its code; the decoder has them in reverse."""
+    """Widths of the encoder's hidden layers; the decoder has them in reverse order."""
     snapshots: PositiveInt = 10
-    """Windows of equal duration that the training stream is cut into."""
+    """Number of windows of equal duration into which the training stream is divided."""
     first_iterations: PositiveInt = 30
-    """Passes over the rows of the first snapshot that has any."""
+    """Passes over the rows of the first snapshot that has any edge."""
     iterations: PositiveInt = 5
-    """Passes over the rows of each later one, which begins where the one before has ended."""
+    """Passes over the rows of every later snapshot."""
     emphasis: Annotated[float, Field(ge=1)] = 5.0
-    """How much more an error counts where there is an edge, β in the paper."""
+    """Factor of the reconstruction error of an edge, β in the paper."""
     closeness: NonNegativeFloat = 1e-5
-    """Weight of the squared distances between neighbors' codes, α in the paper."""
+    """Weight of the squared distances between the codes of neighbors, α in the paper."""
     weight_penalty: NonNegativeFloat = 1e-6
-    """Of the matrices' absolute values and of their squares, ν₁ and ν₂ in the paper."""
+    """Weight of the L1 and L2 penalties on all matrices, ν₁ and ν₂ in the paper."""
 
 
 class Autoencoder(nn.Module):
-    """From rows of the adjacency matrix to codes and back, with mirrored widths.
+    """Encodes rows of the adjacency matrix and reconstructs them, with mirrored layer widths.
 
-    Paper: ReLU after every layer. Here: not after the last, which gives the rows. Because: an
-    output below zero then has no gradient. As nearly everything in a row is zero, that is where
-    most outputs go, those of edges too, and there they stay.
+    Paper: ReLU after every layer. Here: not after the last layer, which gives the rows. Because: an
+    output below zero would have no gradient. Nearly all entries of a row are zero, so most outputs
+    would become negative, those of edges too, and stay negative.
     """
 
     def __init__(self, num_nodes: int, hidden_widths: tuple[int, int], width: int) -> None:
         super().__init__()
         first, second = hidden_widths
-        # What each neighbor adds to a row's first layer: rows are sparse, and so is the product.
+        # The first layer's weights, one row per neighbor, for a product with sparse rows.
         self.neighbor = nn.Parameter(torch.empty(num_nodes, first))
         self.neighbor_bias = nn.Parameter(torch.zeros(first))
         self.encoder = nn.Sequential(
@@ -82,11 +83,11 @@ class Autoencoder(nn.Module):
                 nn.init.zeros_(parameter)
 
     def encode(self, graph: Adjacency, rows: IntArray) -> Tensor:
-        """Codes of these rows, [M, D]."""
+        """Return the codes of these rows, [M, D]."""
         entries = graph.entries(rows)
-        place = np.repeat(np.arange(len(rows)), graph.degree[rows])
+        row_index = np.repeat(np.arange(len(rows)), graph.degree[rows])
         sparse_MN = torch.sparse_coo_tensor(
-            torch.from_numpy(np.stack([place, graph.neighbor[entries]])),
+            torch.from_numpy(np.stack([row_index, graph.neighbor[entries]])),
             torch.from_numpy(graph.weight[entries]),
             (len(rows), len(self.neighbor)),
             is_coalesced=True,
@@ -98,13 +99,15 @@ class Autoencoder(nn.Module):
         return code_MD
 
     def penalty(self) -> Tensor:
-        """Of all matrices, the absolute values and the squares, summed up."""
-        matrices = [one for one in self.parameters() if one.dim() == 2]
-        return torch.stack([one.abs().sum() + one.square().sum() for one in matrices]).sum()
+        """Return the sum of the absolute values and squares of all matrices."""
+        matrices = [parameter for parameter in self.parameters() if parameter.dim() == 2]
+        return torch.stack(
+            [matrix.abs().sum() + matrix.square().sum() for matrix in matrices]
+        ).sum()
 
 
 def dense_rows(graph: Adjacency, rows: IntArray) -> FloatArray:
-    """These rows with all their zeros."""
+    """Return rows of the adjacency matrix as a dense array."""
     dense = np.zeros((len(rows), len(graph.start) - 1))
     entries = graph.entries(rows)
     dense[np.repeat(np.arange(len(rows)), graph.degree[rows]), graph.neighbor[entries]] = (
@@ -114,7 +117,7 @@ def dense_rows(graph: Adjacency, rows: IntArray) -> FloatArray:
 
 
 class DynGEM(FrozenModel):
-    """Deep embedding of dynamic graphs.
+    """Deep embedding of dynamic graphs (DynGEM).
 
     >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
     >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
@@ -134,23 +137,26 @@ class DynGEM(FrozenModel):
     config: DynGEMConfig
     network: Autoencoder
 
-    # Learning
+    # Training
 
     def prepare(self, split: Split) -> int:
         self.start(split.events)
         # Paper: entries are the weights of edges, mostly 0 or 1 in its data. Here: log(1 + number
-        # of events). Because: a pair may have met a hundred times, and squares of that would leave
-        # nothing else to learn.
+        # of events). Because: a pair may have a hundred events, and the square of that would
+        # dominate the loss.
         self._graphs = [
             replace(graph, weight=np.log1p(graph.weight))
             for graph in snapshots(split.train, self.config.snapshots, cumulative=True)
         ]
         self._last = self._graphs[-1]
-        self._batches = self._in_turn()
+        self._batches = self._make_batches()
         return len(self._batches)
 
-    def _in_turn(self) -> list[tuple[int, IntArray]]:
-        """Snapshot and rows of every batch: all iterations over one snapshot, then the next."""
+    def _make_batches(self) -> list[tuple[int, IntArray]]:
+        """Return the snapshot and rows of every batch: all iterations of a snapshot, then the next.
+
+        Every iteration has the rows in a new random order.
+        """
         random = np.random.default_rng(self.config.seed)
         batches: list[tuple[int, IntArray]] = []
         for number, graph in enumerate(self._graphs):
@@ -161,7 +167,7 @@ class DynGEM(FrozenModel):
                 if num_parts:
                     parts = np.array_split(random.permutation(rows), num_parts)
                     batches += [(number, part) for part in parts]
-        # A stream of self-loops has no edges; then there is nothing but the penalty to learn from.
+        # A stream of self-loops has no edges; its only batch has no rows, just the weight penalty.
         return batches or [(0, np.empty(0, dtype=np.int64))]
 
     def build_network(self) -> Autoencoder:
@@ -169,19 +175,20 @@ class DynGEM(FrozenModel):
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
         number, rows = self._batches[batch]
-        return self.loss_of(self._graphs[number], rows)
+        return self.snapshot_loss(self._graphs[number], rows)
 
-    def loss_of(self, graph: Adjacency, rows: IntArray) -> Tensor:
-        """The published objective, mean over rows, as a share of what finding nothing would cost.
+    def snapshot_loss(self, graph: Adjacency, rows: IntArray) -> Tensor:
+        """Return the published objective, mean over rows, relative to the loss of all-zero outputs.
 
-        Paper: as it is. Here: as a share. Because: snapshots grow, and what is a good step for the
-        first would be too large for the last; and a loss tells how much is still to be found.
+        Paper: the absolute objective. Here: a share of the loss that all-zero reconstructions have.
+        Because: snapshots grow, and a learning rate that suits the first would be too large for the
+        last; also, the loss then shows which share of the edges is not yet reconstructed.
         """
         config, network = self.config, self.network
-        total = config.weight_penalty * network.penalty()
+        penalty = config.weight_penalty * network.penalty()
         num_rows = np.count_nonzero(graph.degree)
         if not num_rows:
-            return total
+            return penalty
         entries = graph.entries(rows)
         encoded = np.union1d(rows, graph.neighbor[entries])
         code_MD = network.encode(graph, encoded)
@@ -193,17 +200,17 @@ class DynGEM(FrozenModel):
             return code_MD.index_select(0, on_device(np.searchsorted(encoded, node)))
 
         true_RN = torch.from_numpy(dense_rows(graph, rows)).to(code_MD.dtype).to(code_MD.device)
-        found_RN = network.output(network.decoder(codes_of(rows)))
+        reconstructed_RN = network.output(network.decoder(codes_of(rows)))
         weight_P = torch.from_numpy(graph.weight[entries]).to(code_MD.dtype).to(code_MD.device)
         closeness = closeness_loss(
             codes_of(np.repeat(rows, graph.degree[rows])),
             codes_of(graph.neighbor[entries]),
             weight_P,
         )
-        rows_and_pairs = 2 * row_loss(found_RN, true_RN, config.emphasis)
-        rows_and_pairs = rows_and_pairs + config.closeness * closeness
-        of_nothing = 2 * config.emphasis**2 * float(np.square(graph.weight).sum()) / num_rows
-        return (rows_and_pairs / len(rows) + total) / of_nothing
+        objective = 2 * row_loss(reconstructed_RN, true_RN, config.emphasis)
+        objective = objective + config.closeness * closeness
+        loss_of_zeros = 2 * config.emphasis**2 * float(np.square(graph.weight).sum()) / num_rows
+        return (objective / len(rows) + penalty) / loss_of_zeros
 
     # Ranking
 
@@ -216,7 +223,7 @@ class DynGEM(FrozenModel):
 
     @property
     def _all_hidden(self) -> Tensor:
-        """The last hidden layer of the decoder, of all nodes."""
+        """Last hidden layer of the decoder for all nodes, computed at the first use."""
         code_ND = self._all_vectors
         if self._hidden is None:
             self._hidden = self.network.decoder(code_ND)
@@ -224,14 +231,14 @@ class DynGEM(FrozenModel):
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
-        """What source and target have in each other's reconstructed rows, the mean of both."""
+        """Return the mean of two reconstructed entries: in the source's and target's row."""
         hidden_NF = self._all_hidden
         weight_NF, bias_N = self.network.output.weight, self.network.output.bias
-        asking_B = torch.tensor(source, device=hidden_NF.device)
+        query_B = torch.tensor(source, device=hidden_NF.device)
         first = self.graph.space.first_target
-        forth_BI = hidden_NF[asking_B] @ weight_NF[first:].T + bias_N[first:]
-        back_BI = weight_NF[asking_B] @ hidden_NF[first:].T + bias_N[asking_B, None]
-        return ((forth_BI + back_BI) / 2).cpu().numpy()
+        source_row_BT = hidden_NF[query_B] @ weight_NF[first:].T + bias_N[first:]
+        target_row_BT = weight_NF[query_B] @ hidden_NF[first:].T + bias_N[query_B, None]
+        return ((source_row_BT + target_row_BT) / 2).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         graph = {name: torch.from_numpy(getattr(self._last, name)) for name in Adjacency.__slots__}

@@ -1,10 +1,11 @@
 """DySAT: attention within snapshots of the graph, then over the snapshots of each node.
 
 Sankar et al., "DySAT: Deep Neural Representation Learning on Dynamic Graphs via Self-Attention
-Networks" (WSDM 2020). Vectors are those of the last training snapshot, and stay.
+Networks" (WSDM 2020). The vectors are those of the last training snapshot; they do not change after
+training.
 
-Shapes: N nodes, T snapshots, D width, H heads, W = D / H; R rows, a node in a snapshot each; B
-nodes of a batch that have neighbors in a snapshot, P partners and Q negatives of each.
+Shapes: N nodes, T snapshots, D width, H heads, W = D / H; R rows, each a node in a snapshot; B
+nodes of a batch that have neighbors in a snapshot, P positives and Q negatives of each.
 """
 
 import math
@@ -28,33 +29,33 @@ from tclgraph.training.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class DySATConfig(TrainingConfig):
-    """The defaults are those of the published code, but for width, negatives and rate."""
+    """Settings of DySAT; defaults as published, except width, negatives and learning rate."""
 
     epochs: PositiveInt = 100
-    """Passes over the nodes, at most. Published: 200."""
+    """Largest number of passes over the nodes. Published: 200."""
     patience: PositiveInt | None = 10
-    """Epochs without a better validation figure before training stops early; None: never."""
+    """Epochs without a better validation metric before training stops; None: never stop early."""
     batch_size: PositiveInt = 512
-    """Nodes in a batch; each brings partners and negatives in every snapshot."""
+    """Number of nodes in a batch, each with positives and negatives in every snapshot."""
     learning_rate: Annotated[float, Field(gt=0)] = 5e-3
-    """Of Adam. Published: 0.001. Here: more. Because: an epoch has few steps, five on CollegeMsg,
-    and learning hardly begins in a dozen epochs of these."""
+    """Learning rate of Adam. Published: 0.001. Here: larger. Because: an epoch has few steps, five
+    on CollegeMsg, and at the published rate training hardly begins within a dozen epochs."""
     max_gradient_norm: Annotated[float, Field(gt=0)] | None = 1.0
-    """Longer gradients are shortened to this; None leaves them as they are."""
+    """Largest norm of the gradient; a longer gradient is scaled down to it. None: no limit."""
     width: PositiveInt = 64
     """Size of every embedding."""
     heads: PositiveInt = 16
-    """Of both kinds of attention; they share the width between them."""
+    """Number of heads of structural and of temporal attention; the width is divided among them."""
     snapshots: PositiveInt = 10
-    """Windows of equal duration that the training stream is cut into, T."""
+    """Number of windows of equal duration into which the training stream is divided, T."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """In structural attention, of shares and values."""
+    """Dropout of attention weights and values in structural attention."""
     positives: PositiveInt = 10
-    """Partners on random walks that a node is told from its negatives by, per snapshot."""
+    """Number of positives of a node in a snapshot: nodes near it on random walks."""
     negatives: PositiveInt = 5
-    """Drawn for each node and snapshot, by degree to the power of 0.75."""
+    """Number of negatives of a node in a snapshot, drawn by degree to the power of 0.75."""
     weight_penalty: NonNegativeFloat = 5e-4
-    """Times half the squared length of the weights of structural attention."""
+    """Weight of half the squared norm of the node embeddings and structural attention weights."""
 
     def __post_init__(self) -> None:
         if self.width % self.heads:
@@ -65,10 +66,10 @@ class DySATConfig(TrainingConfig):
 
 
 class SnapshotAttention(nn.Module):
-    """Every node's snapshots attend to those before them and to themselves.
+    """Attention of a node in a snapshot to the same node in this and earlier snapshots.
 
     Paper: logits are divided by the root of a head's width. Here: by the root of the number of
-    snapshots. Because: the published code does so, and its figures came of that.
+    snapshots. Because: the published code, which gave the published figures, does so.
     """
 
     def __init__(self, width: int, heads: int, num_snapshots: int) -> None:
@@ -84,6 +85,7 @@ class SnapshotAttention(nn.Module):
                 nn.init.xavier_uniform_(parameter)
 
     def forward(self, structure_NTD: Tensor) -> Tensor:
+        """Return the vectors of all nodes in all snapshots, [N, T, D]."""
         hidden_NTD = structure_NTD + self.position
         query_NHTW, key_NHTW, value_NHTW = (
             project(hidden_NTD).unflatten(2, (self.heads, -1)).transpose(1, 2)
@@ -94,14 +96,14 @@ class SnapshotAttention(nn.Module):
         is_later_TT = torch.ones(
             num_snapshots, num_snapshots, dtype=torch.bool, device=logit_NHTT.device
         ).triu(1)
-        share_NHTT = logit_NHTT.masked_fill(is_later_TT, -torch.inf).softmax(dim=3)
-        attended_NTD = (share_NHTT @ value_NHTW).transpose(1, 2).flatten(2)
+        weight_NHTT = logit_NHTT.masked_fill(is_later_TT, -torch.inf).softmax(dim=3)
+        attended_NTD = (weight_NHTT @ value_NHTW).transpose(1, 2).flatten(2)
         mixed: Tensor = torch.relu(self.mix(attended_NTD)) + attended_NTD
         return mixed
 
 
 class DySATNetwork(nn.Module):
-    """One layer of either attention. Nodes have no features but who they are: a learned table."""
+    """Learned node embeddings, a structural attention layer and a temporal attention layer."""
 
     def __init__(self, config: DySATConfig, num_nodes: int) -> None:
         super().__init__()
@@ -114,71 +116,75 @@ class DySATNetwork(nn.Module):
     def forward(
         self, edges: WeightedEdges, row_NT: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        """Vectors of all nodes in all snapshots, [N, T, D]; with a generator, as in training."""
-        structure_RD = self.structural(self.node, edges, dropout=self.dropout, generator=generator)
-        found: Tensor = self.temporal(nn.functional.embedding(row_NT, structure_RD))
-        return found
+        """Return the vectors of all nodes in all snapshots, [N, T, D].
 
-    def structural_length(self) -> Tensor:
-        """Half the squared length of the weights that are penalised."""
-        penalised = [self.node, *self.structural.parameters()]
-        return torch.stack([one.square().sum() for one in penalised]).sum() / 2
+        Dropout is applied only if a generator is given.
+        """
+        structure_RD = self.structural(self.node, edges, dropout=self.dropout, generator=generator)
+        vector_NTD: Tensor = self.temporal(nn.functional.embedding(row_NT, structure_RD))
+        return vector_NTD
+
+    def penalty(self) -> Tensor:
+        """Return half the squared norm of the node embeddings and structural weights."""
+        penalized = [self.node, *self.structural.parameters()]
+        return torch.stack([parameter.square().sum() for parameter in penalized]).sum() / 2
 
 
 def attended_rows(graphs: list[Adjacency]) -> tuple[WeightedEdges, Tensor]:
-    """What each node attends to in each snapshot, and its row there, [N, T].
+    """Return the edges of structural attention, and each node's row in each snapshot, [N, T].
 
-    A node that meets nobody in a snapshot attends to itself alone. It then looks the same in all
-    such snapshots, so that these have one row, the node's own number; rows of others come after.
-    Weights are those of the adjacency matrix with ones on its diagonal, divided by the roots of
-    both ends' sums.
+    A node without neighbors in a snapshot attends to itself only. It has the same vector in all
+    such snapshots, so they share one row, whose number is the node's id. All other rows follow.
+    The weight of an edge is its entry in the adjacency matrix with ones on the diagonal, divided by
+    the square roots of the two nodes' row sums.
     """
     num_nodes = len(graphs[0].start) - 1
     nodes = np.arange(num_nodes)
     row_NT = np.repeat(nodes[:, None], len(graphs), axis=1)
-    rows, neighbors, weights, node_of = [nodes], [nodes], [np.ones(num_nodes)], [nodes]
+    rows, neighbors, weights, row_nodes = [nodes], [nodes], [np.ones(num_nodes)], [nodes]
     first = num_nodes
-    for at, graph in enumerate(graphs):
+    for number, graph in enumerate(graphs):
         active = np.flatnonzero(graph.degree)
-        row_NT[active, at] = first + np.arange(len(active))
-        row = row_NT[:, at]
+        row_NT[active, number] = first + np.arange(len(active))
+        row = row_NT[:, number]
         root = np.sqrt(1 + np.bincount(graph.row, graph.weight, minlength=num_nodes))
         rows += [row[graph.row], row[active]]
         neighbors += [graph.neighbor, active]
         weights += [graph.weight / (root[graph.row] * root[graph.neighbor]), root[active] ** -2]
-        node_of.append(active)
+        row_nodes.append(active)
         first += len(active)
     edges = WeightedEdges(
         torch.from_numpy(np.concatenate(rows)),
         torch.from_numpy(np.concatenate(neighbors)),
         torch.from_numpy(np.concatenate(weights)).float(),
-        torch.from_numpy(np.concatenate(node_of)),
+        torch.from_numpy(np.concatenate(row_nodes)),
     )
     return edges, torch.from_numpy(row_NT)
 
 
 class SnapshotPairs:
-    """What is told apart in one snapshot: partners on walks, and nodes drawn by their degree."""
+    """Positives from random walks in a snapshot, and negatives drawn by their degree."""
 
     def __init__(self, graph: Adjacency) -> None:
         self._degree = graph.degree
         self._contexts = ContextPairs(graph)
-        up_to = np.cumsum(self._degree**0.75)
-        # By its own last, so that what is below 1 never leads beyond the last that has neighbors.
-        self._up_to = up_to / max(up_to[-1], 1.0)
+        cumulative = np.cumsum(self._degree**0.75)
+        # Divided by its last value, so that a draw below 1 never passes the last node with
+        # neighbors.
+        self._cumulative = cumulative / max(cumulative[-1], 1.0)
 
     def draw(
         self, node: IntArray, config: DySATConfig, random: np.random.Generator
     ) -> tuple[IntArray, IntArray, IntArray]:
-        """Those of the nodes that have neighbors here, their partners and their negatives."""
+        """Return the nodes that have neighbors in the snapshot, their positives and negatives."""
         node = node[self._degree[node] > 0]
-        partner_BP = self._contexts.draw(node, config.positives, random)
+        positive_BP = self._contexts.draw(node, config.positives, random)
         drawn_BQ = random.random((len(node), config.negatives))
-        return node, partner_BP, np.searchsorted(self._up_to, drawn_BQ, side="right")
+        return node, positive_BP, np.searchsorted(self._cumulative, drawn_BQ, side="right")
 
 
 class DySAT(FrozenModel):
-    """Dynamic self-attention network.
+    """Dynamic self-attention network (DySAT).
 
     >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
     >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
@@ -203,8 +209,8 @@ class DySAT(FrozenModel):
         edges, row_NT = attended_rows(graphs)
         self._edges, self._row_NT = edges.to(self.config.device), row_NT.to(self.config.device)
         self._pairs = [SnapshotPairs(graph) for graph in graphs]
-        # Only who has neighbors can learn from them. A shuffle once for all: what is drawn for a
-        # node differs from epoch to epoch anyway.
+        # Batches hold only nodes that have neighbors in some snapshot. One shuffle serves all
+        # epochs, because the positives and negatives of a node differ between epochs.
         active = np.flatnonzero(sum(graph.degree for graph in graphs))
         np.random.default_rng(self.config.seed).shuffle(active)
         num_batches = max(1, -(-len(active) // self.config.batch_size))
@@ -215,19 +221,20 @@ class DySAT(FrozenModel):
         return DySATNetwork(self.config, self.graph.space.num_nodes)
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        """Return the sum over snapshots of the logistic loss, plus the weight penalty."""
         generator = torch.Generator().manual_seed(int(random.integers(2**63)))
         vectors_NTD = self.network(self._edges, self._row_NT, generator)
-        total = self.config.weight_penalty * self.network.structural_length()
+        total = self.config.weight_penalty * self.network.penalty()
         for pairs, vectors_ND in zip(self._pairs, vectors_NTD.unbind(1), strict=True):
             drawn = pairs.draw(self._batches[batch], self.config, random)
             if len(drawn[0]):
-                node, partner, negative = (
-                    torch.from_numpy(one).to(vectors_ND.device) for one in drawn
+                node, positive, negative = (
+                    torch.from_numpy(array).to(vectors_ND.device) for array in drawn
                 )
-                own_BD = vectors_ND.index_select(0, node)
+                node_BD = vectors_ND.index_select(0, node)
                 match_BP, match_BQ = (
-                    torch.einsum("bd,bpd->bp", own_BD, nn.functional.embedding(one, vectors_ND))
-                    for one in (partner, negative)
+                    torch.einsum("bd,bpd->bp", node_BD, nn.functional.embedding(other, vectors_ND))
+                    for other in (positive, negative)
                 )
                 total = total + logistic_loss(match_BP.flatten(), match_BQ)
         return total

@@ -1,4 +1,4 @@
-"""What models have in common whose vectors are made once, of the training graph, and then stay."""
+"""Base class of models whose vectors are computed once, after training, and never change."""
 
 from abc import abstractmethod
 
@@ -11,19 +11,23 @@ from tclgraph.models.learned import LearnedModel
 
 
 class FrozenModel(LearnedModel):
-    """Ranks by the product of two vectors, whatever has happened since training."""
+    """Scores a target by the dot product of its vector with the vector of the source.
+
+    The vectors come from the training events only; events observed later do not change them.
+    """
 
     streams = False
 
     @abstractmethod
     def make_vectors(self) -> Tensor:
-        """Of all nodes, [nodes, width], by the network as it is; without randomness."""
+        """Return the vectors of all nodes, [nodes, width], without any random draw."""
 
     def reset_state(self) -> None:
         self._vectors: Tensor | None = None
 
     @property
     def _all_vectors(self) -> Tensor:
+        """Vectors of all nodes, computed at the first use."""
         self.check_fitted()
         if self._vectors is None:
             with torch.no_grad():
@@ -32,11 +36,11 @@ class FrozenModel(LearnedModel):
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         vectors = self._all_vectors
-        asking_BD = vectors[torch.tensor(source, device=vectors.device)]
-        return (asking_BD @ vectors[self.graph.space.first_target :].T).cpu().numpy()
+        query_BD = vectors[torch.tensor(source, device=vectors.device)]
+        return (query_BD @ vectors[self.graph.space.first_target :].T).cpu().numpy()
 
     def score_each(self, events: EventStream) -> ScoreArray:
-        """All at once, since no event changes a score."""
+        """Score all events in one call, because no event changes a score."""
         self.observe(events)
         return self.score(events.source, events.time)
 

@@ -1,18 +1,20 @@
-"""GraphSAGE with five aggregators, and the best of them (GraphSage* of the paper).
+"""GraphSAGE with a choice of five aggregators (GraphSage* of the paper).
 
-A node is made of itself and of a sample of its neighbors, these of theirs, in a graph that knows
-who met whom during training, but not when, nor how often. Vectors are made once and then stay.
+A node's vector is computed from the node and from a sample of its neighbors, and their vectors in
+turn from samples of their neighbors. The graph holds the pairs of the training events without
+timestamps and without repeats. The vectors are computed once, after training.
 
-Shapes: B events, N negatives, C the two parties and the negatives, D width.
+Shapes: B events, N negatives, C = 2 + N nodes of an event (source, target and negatives), R input
+nodes of the first layer, D width.
 """
 
 import json
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import torch
@@ -21,9 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import IntArray
+from tclgraph.baselines.best_variant import fit_variants
 from tclgraph.baselines.frozen import FrozenModel
-from tclgraph.evaluation.metrics import LOWER_IS_BETTER
-from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.split import Split
 from tclgraph.layers.aggregators import (
     GATAggregator,
@@ -36,61 +37,74 @@ from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.static_neighbors import StaticNeighbors
 from tclgraph.models.saving import tensors_below
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.progress import ProgressCallback, ProgressUpdate, progress_bar
+from tclgraph.training.progress import ProgressCallback, progress_bar
 from tclgraph.training.run_folder import RunFolder, fingerprint
 
 Aggregator: TypeAlias = Literal["gcn", "mean", "max", "lstm", "gat"]
+AGGREGATORS: tuple[Aggregator, ...] = ("gcn", "mean", "max", "lstm", "gat")
+"""All aggregators, in the order in which `GraphSAGE(aggregator=None)` trains them."""
+
+_DEFAULT_HEADS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSAGEConfig(TrainingConfig):
-    """What the published code and the paper say, at the paper's width."""
+    """Settings of GraphSAGE; the defaults follow the published code and paper, at width 64."""
 
     learning_rate: PositiveFloat = 5e-3
+    """Learning rate of Adam."""
     max_gradient_norm: PositiveFloat | None = 5.0
-    """Published: each number of the gradient is cut to ±5. Here: the whole of it, as in all
-    models; Adam makes little of the difference."""
+    """Largest norm of the gradient; a longer gradient is scaled down to it.
+
+    Published: every component of the gradient is clipped to ±5. Here: the norm of the whole
+    gradient, as in all models. Because: with Adam the difference is small."""
     patience: PositiveInt | None = 5
+    """Epochs without a better validation metric before training stops; None: never stop early."""
 
+    aggregator: Aggregator | None = None
+    """How a node combines its neighbors: `gcn` projects the mean of the node and its neighbors;
+    `mean`, `max` and `lstm` join the node to the mean of its neighbors, to their maximum, or to the
+    last state of an LSTM that reads them in random order; `gat` attends to the node and its
+    neighbors. None: `fit` trains all five and keeps the one with the best validation metric; the
+    fitted model names it here."""
     width: Annotated[int, Field(ge=2)] = 64
-    """Size of the learned features of a node, and of what each layer makes of them."""
+    """Size of a node's learned features and of the output of every layer."""
     depth: PositiveInt = 2
-    """Layers, and so the number of steps from a node to those that it is made of."""
+    """Number of layers, and so the largest distance from a node to the neighbors it depends on."""
     near_neighbors: PositiveInt = 25
-    """Samples of a node's own neighbors."""
+    """Number of sampled neighbors of a node whose vector is computed."""
     far_neighbors: PositiveInt = 10
-    """Samples at each further step. The published code has the two the other way round; this is
-    how the paper words it."""
+    """Number of sampled neighbors of a node at every further distance. The published code has the
+    two numbers the other way round; this is the order of the paper's text."""
     negatives: PositiveInt = 5
+    """Number of negatives of an event."""
     temperature: PositiveFloat = 0.2
-    """Products of unit vectors are between -1 and 1, which leaves a sigmoid undecided; they are
-    divided by this in training. 1: as published."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GATConfig(GraphSAGEConfig):
-    """Attention has heads beside."""
-
-    heads: PositiveInt = 8
+    """Divisor of the dot products during training. Dot products of unit vectors are between -1 and
+    1, where a sigmoid is close to one half. 1: as published."""
+    heads: PositiveInt | None = None
+    """Number of attention heads of the `gat` aggregator; None: 8."""
 
     def __post_init__(self) -> None:
-        if self.width % self.heads:
+        if self.aggregator not in ("gat", None):
+            if self.heads is not None:
+                raise ValueError(
+                    f"heads={self.heads} has no effect with aggregator={self.aggregator}; "
+                    "leave it out, or set aggregator=gat"
+                )
+        elif self.width % self.num_heads:
             raise ValueError(
-                f"{self.heads} heads cannot split a width of {self.width} evenly; "
+                f"{self.num_heads} heads cannot split a width of {self.width} evenly; "
                 "give a width that is a multiple of the number of heads"
             )
 
-
-@dataclass(frozen=True, kw_only=True)
-class BestConfig(GATConfig):
-    """What all five can be told."""
-
-    aggregator: Aggregator | None = None
-    """None: `fit` trains all five, keeps the one that does best on valid, and names it here."""
+    @property
+    def num_heads(self) -> int:
+        """Number of attention heads of the `gat` aggregator."""
+        return self.heads or _DEFAULT_HEADS
 
 
 class GraphSAGENetwork(nn.Module):
-    """Learned features of every node, and a layer for every step."""
+    """Learned features of every node, and one aggregator per layer."""
 
     def __init__(self, num_nodes: int, width: int, layers: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -99,20 +113,31 @@ class GraphSAGENetwork(nn.Module):
         self.layers = nn.ModuleList(layers)
 
     def forward(self, node_R: Tensor, hops: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """Unit vectors of the nodes that the last hop asks for."""
+        """Return the unit vectors of the nodes of the last hop.
+
+        A hop gives the rows of its nodes, and of their sampled neighbors, in the layer below.
+        """
         state = self.node.index_select(0, node_R)
-        for number, (layer, (own, neighbor)) in enumerate(
+        for number, (layer, (row, neighbor_row)) in enumerate(
             zip(self.layers, hops, strict=True), start=1
         ):
-            state = layer(state, own, neighbor)
+            state = layer(state, row, neighbor_row)
             if number < len(self.layers):
                 state = torch.relu(state)
         return functional.normalize(state, dim=1)
 
 
-class _GraphSAGE(FrozenModel):
-    """All but which aggregator it is."""
+class GraphSAGE(FrozenModel):
+    """GraphSAGE: vectors from sampled neighbors in the graph of all training pairs.
 
+    >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
+    >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
+    >>> model = GraphSAGE(epochs=1, width=8).fit(split)
+    >>> model.config.aggregator in AGGREGATORS, model.embed([0, 1]).shape
+    (True, (2, 8))
+    """
+
+    name = "graphsage"
     config_type = GraphSAGEConfig
     search_space = {  # noqa: RUF012  # a ClassVar of the base
         "learning_rate": (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 1e-1),
@@ -120,70 +145,123 @@ class _GraphSAGE(FrozenModel):
     }
     config: GraphSAGEConfig
     network: GraphSAGENetwork
+    _neighbors: list[Tensor]
 
-    @abstractmethod
-    def make_layer(self) -> nn.Module:
-        """One aggregator."""
+    # Training
+
+    def fit(
+        self,
+        split: Split,
+        *,
+        run: str | Path | None = None,
+        resume: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> Self:
+        """Train the chosen aggregator, or all five and keep the best on the validation events.
+
+        When all five are trained, the run folder has a sub-folder for each of them, and holds the
+        model and the metrics of the best aggregator so far.
+        """
+        if self.config.aggregator is not None:
+            return super().fit(split, run=run, resume=resume, progress=progress)
+        folder = RunFolder(run) if run is not None else None
+        if folder:
+            settings = asdict(self.config)
+            run_config = {"model": self.name, "settings": settings, "data": fingerprint(split)}
+            folder.open(run_config, resume=resume)
+        variants: dict[str, Callable[[], Self]] = {
+            name: partial(type(self), **self._settings_with(name)) for name in AGGREGATORS
+        }
+        with nullcontext(progress) if progress else progress_bar(always=False) as callback:
+            for name, variant in fit_variants(
+                variants, split, run=folder, resume=resume, progress=callback
+            ):
+                self._take_over(variant, split)
+                if folder:
+                    self.save(folder.path)
+                    folder.write_metrics(_variant_metrics(folder.path / name, name))
+        return self
+
+    def _settings_with(self, aggregator: Aggregator) -> dict[str, Any]:
+        """Return the settings of this model with another aggregator."""
+        heads = self.config.heads if aggregator == "gat" else None
+        return {**asdict(self.config), "aggregator": aggregator, "heads": heads}
+
+    def _take_over(self, variant: Self, split: Split) -> None:
+        """Become equal to a fitted variant."""
+        self.config = variant.config
+        self.start(split.events)
+        self.network.load_state_dict(variant.network.state_dict())
+        self._neighbors = variant._neighbors
+        self.observe(split.train)
 
     def prepare(self, split: Split) -> int:
         config, train = self.config, split.train
         self.start(split.events)
         self._links = StaticNeighbors(train)
         self._counts = (config.near_neighbors, *[config.far_neighbors] * (config.depth - 1))
-        # Nothing has to be in order, so a batch has events of all times; which, stays.
+        # The graph has no timestamps, so a batch holds events from all over the training stream.
+        # Which events share a batch does not change between epochs.
         order = np.random.default_rng(config.seed).permutation(len(train))
         self._pairs = self.graph.space.nodes(train).reshape(-1, 2)[order]
-        # Published: negatives are any nodes. Here: those that have been targets, as it is targets
-        # that are ranked.
+        # Published: any node can be a negative. Here: only targets of training events. Because:
+        # targets are what the model ranks.
         self._candidates = np.unique(self._pairs[:, 1])
         weight = self._links.degree[self._candidates] ** 0.75
-        self._chance = weight / weight.sum()
+        self._probability = weight / weight.sum()
         self._neighbors = self._sample_for_all()
         return -(-len(train) // config.batch_size)
 
     def build_network(self) -> GraphSAGENetwork:
-        layers = [self.make_layer() for _ in range(self.config.depth)]
+        layers = [_make_aggregator(self.config) for _ in range(self.config.depth)]
         return GraphSAGENetwork(self.graph.space.num_nodes, self.config.width, layers)
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
-        """Of pairs that met, one for every event, and of negatives; neighbors are drawn anew."""
+        """Return the logistic loss of the pairs of a batch and of their negatives.
+
+        Every call samples new neighbors and negatives.
+        """
         config = self.config
         pairs_B2 = self._pairs[batch * config.batch_size :][: config.batch_size]
         negative_BN = random.choice(
-            self._candidates, size=(len(pairs_B2), config.negatives), p=self._chance
+            self._candidates, size=(len(pairs_B2), config.negatives), p=self._probability
         )
         node_BC = np.concatenate([pairs_B2, negative_BN], axis=1)
-        nodes, place = np.unique(node_BC, return_inverse=True)
+        nodes, row = np.unique(node_BC, return_inverse=True)
         inputs, hops = self._links.sample_hops(nodes, self._counts, random)
         vectors = self.network(
             self._on_device(inputs),
             [(self._on_device(hop.own), self._on_device(hop.neighbor)) for hop in hops],
         )
-        vector_BCD = functional.embedding(self._on_device(place.reshape(node_BC.shape)), vectors)
+        vector_BCD = functional.embedding(self._on_device(row.reshape(node_BC.shape)), vectors)
         product_BC = (vector_BCD[:, :1] * vector_BCD[:, 1:]).sum(2) / config.temperature
-        # Published: the sum over negatives. Here: their mean. Because: the vectors of a new network
-        # are much alike, and a sum first drives all of them apart, those that met as well.
+        # Published: the sum over the negatives. Here: their mean. Because: the vectors of an
+        # untrained network are nearly equal, and a sum first drives all of them apart, those of
+        # true pairs too.
         return logistic_loss(product_BC[:, 0], product_BC[:, 1:])
 
     def _on_device(self, array: IntArray) -> Tensor:
         return torch.from_numpy(array).to(self.config.device)
 
-    # Vectors of all nodes are made of samples that are drawn once, so that they can be made again.
+    # Ranking: the neighbors of all nodes are sampled once, so that the vectors can be computed
+    # again with the same result.
 
     def _sample_for_all(self) -> list[Tensor]:
+        """Sample neighbors of all nodes, for every layer."""
         random = np.random.default_rng(self.config.seed)
-        everyone = np.arange(self.graph.space.num_nodes)
-        _, hops = self._links.sample_hops(everyone, self._counts, random)
+        all_nodes = np.arange(self.graph.space.num_nodes)
+        _, hops = self._links.sample_hops(all_nodes, self._counts, random)
         return [self._on_device(hop.neighbor) for hop in hops]
 
     def make_vectors(self) -> Tensor:
-        everyone = torch.arange(len(self.network.node), device=self.config.device)
-        vectors: Tensor = self.network(everyone, [(everyone, one) for one in self._neighbors])
+        all_nodes = torch.arange(len(self.network.node), device=self.config.device)
+        hops = [(all_nodes, neighbor) for neighbor in self._neighbors]
+        vectors: Tensor = self.network(all_nodes, hops)
         return vectors
 
     def state_tensors(self) -> dict[str, Tensor]:
-        # Not buffers of the network: these would be averaged with its weights.
-        neighbors = {f"neighbors.{hop}": one for hop, one in enumerate(self._neighbors)}
+        # The samples are no buffers of the network, because the EMA would average them.
+        neighbors = {f"neighbors.{hop}": tensor for hop, tensor in enumerate(self._neighbors)}
         return {**super().state_tensors(), **neighbors}
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
@@ -194,156 +272,23 @@ class _GraphSAGE(FrozenModel):
         ]
 
 
-class GraphSAGEWithGCN(_GraphSAGE):
-    """GraphSAGE that takes the mean of a node and its neighbors."""
-
-    name = "graphsage-gcn"
-
-    def make_layer(self) -> nn.Module:
-        return GCNAggregator(self.config.width)
-
-
-class GraphSAGEWithMean(_GraphSAGE):
-    """GraphSAGE that joins a node to the mean of its neighbors."""
-
-    name = "graphsage-mean"
-
-    def make_layer(self) -> nn.Module:
-        return MeanAggregator(self.config.width)
+def _make_aggregator(config: GraphSAGEConfig) -> nn.Module:
+    match config.aggregator:
+        case "gcn":
+            return GCNAggregator(config.width)
+        case "mean":
+            return MeanAggregator(config.width)
+        case "max":
+            return MaxAggregator(config.width)
+        case "lstm":
+            return LSTMAggregator(config.width)
+        case "gat":
+            return GATAggregator(config.width, config.num_heads)
+        case None:
+            raise AssertionError("fit builds a network for one aggregator at a time")
 
 
-class GraphSAGEWithMax(_GraphSAGE):
-    """GraphSAGE that joins a node to the maximum over its neighbors."""
-
-    name = "graphsage-max"
-
-    def make_layer(self) -> nn.Module:
-        return MaxAggregator(self.config.width)
-
-
-class GraphSAGEWithLSTM(_GraphSAGE):
-    """GraphSAGE that joins a node to what an LSTM makes of its neighbors, in random order."""
-
-    name = "graphsage-lstm"
-
-    def make_layer(self) -> nn.Module:
-        return LSTMAggregator(self.config.width)
-
-
-class GraphSAGEWithGAT(_GraphSAGE):
-    """GraphSAGE that attends to a node and its neighbors."""
-
-    name = "graphsage-gat"
-    config_type = GATConfig
-    config: GATConfig
-
-    def make_layer(self) -> nn.Module:
-        return GATAggregator(self.config.width, self.config.heads)
-
-
-class GraphSAGE(_GraphSAGE):
-    """The best of five on valid, which it is from `fit` on.
-
-    >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
-    >>> split = synthesize(SyntheticConfig(events=300, sources=8, targets=9)).split(0.6, 0.2)
-    >>> model = GraphSAGE(epochs=1, width=8).fit(split)
-    >>> model.config.aggregator in model.variants, model.embed([0, 1]).shape
-    (True, (2, 8))
-    """
-
-    name = "graphsage"
-    config_type = BestConfig
-    variants: ClassVar[dict[Aggregator, type[_GraphSAGE]]] = {
-        "gcn": GraphSAGEWithGCN,
-        "mean": GraphSAGEWithMean,
-        "max": GraphSAGEWithMax,
-        "lstm": GraphSAGEWithLSTM,
-        "gat": GraphSAGEWithGAT,
-    }
-    config: BestConfig
-
-    def make_layer(self) -> nn.Module:
-        assert self.config.aggregator is not None, "the five are trained before"
-        return self._variant(self.config.aggregator).make_layer()
-
-    def fit(
-        self,
-        split: Split,
-        *,
-        run: str | Path | None = None,
-        resume: bool = False,
-        progress: ProgressCallback | None = None,
-    ) -> Self:
-        """Train the five, each in its own folder within the run, or the one that is asked for."""
-        if self.config.aggregator is not None:
-            return super().fit(split, run=run, resume=resume, progress=progress)
-        metric = self.config.selection_metric
-        folder = RunFolder(run) if run is not None else None
-        if folder:
-            settings = asdict(self.config)
-            told = {"model": self.name, "settings": settings, "data": fingerprint(split)}
-            folder.open(told, resume=resume)
-        best = -np.inf
-        with nullcontext(progress) if progress else progress_bar(always=False) as callback:
-            together = _Together(callback, metric, len(self.variants)) if callback else None
-            for aggregator in self.variants:
-                variant = self._variant(aggregator)
-                part = folder.path / aggregator if folder else None
-                variant.fit(split, run=part, resume=resume, progress=together)
-                report = evaluate(variant, split, part="valid", with_heuristics=False)
-                figure = _higher_is_better(metric, report[metric])
-                if figure > best:
-                    best = figure
-                    self._become(aggregator, variant, split)
-                    if folder:
-                        self.save(folder.path)
-                        folder.write_metrics(_metrics_of(folder.path / aggregator, aggregator))
-                if together:
-                    together.next()
-        return self
-
-    def _variant(self, aggregator: Aggregator) -> _GraphSAGE:
-        """Yet to be fitted, with those of these settings that it has."""
-        kind = self.variants[aggregator]
-        return kind(
-            **{one.name: getattr(self.config, one.name) for one in fields(kind.config_type)}
-        )
-
-    def _become(self, aggregator: Aggregator, variant: _GraphSAGE, split: Split) -> None:
-        self.config = replace(self.config, aggregator=aggregator)
-        self.start(split.events)
-        self.network.load_state_dict(variant.network.state_dict())
-        self._neighbors = variant._neighbors
-        self.observe(split.train)
-
-
-class _Together:
-    """Five trainings told as one, which has all their epochs."""
-
-    def __init__(self, progress: ProgressCallback, metric: str, count: int) -> None:
-        self._watch, self._metric, self._count = progress, metric, count
-        self._over = 0
-        self._best: float = -np.inf
-        self._best_epoch: int | None = None
-
-    def __call__(self, update: ProgressUpdate) -> None:
-        epoch = self._over * update.epochs + update.epoch
-        if update.is_epoch_end and update.valid is not None:
-            figure = _higher_is_better(self._metric, update.valid[self._metric])
-            if figure > self._best:
-                self._best, self._best_epoch = figure, epoch
-        epochs = self._count * update.epochs
-        self._watch(replace(update, epoch=epoch, epochs=epochs, best_epoch=self._best_epoch))
-
-    def next(self) -> None:
-        self._over += 1
-
-
-def _higher_is_better(metric: str, figure: float) -> float:
-    return -figure if metric in LOWER_IS_BETTER else figure
-
-
-def _metrics_of(folder: Path, aggregator: Aggregator) -> list[dict[str, object]]:
-    """Those of one variant, as the run's own."""
+def _variant_metrics(folder: Path, aggregator: str) -> list[dict[str, Any]]:
+    """Return the metrics of the variant in a sub-folder, with its name in every epoch's entry."""
     heuristic, *epochs = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
     return [heuristic, *({**epoch, "aggregator": aggregator} for epoch in epochs)]

@@ -1,10 +1,17 @@
-"""What TGAT and TGN have in common: a node is what attention makes of whom it met last.
+"""Base of TGAT and TGN, which compute a node's vector by attention over its latest neighbors.
 
-Each neighbour comes with a code of how long ago it was met. Both models look back from the update
-that is asked for, so vectors change as time passes, without any event.
+Every neighbor comes with an encoding of the interval since the interaction. The intervals count
+back from the query time, so vectors change with time, without any event.
 
-Shapes: R rows (nodes), B moments at which each is asked for, N neighbours of a row, T targets, D
-width, P = 2D: cosines and sines of a time, H hidden width of the decoder, C columns of a batch.
+A chunk of queries scores all targets at all of its query times. Within a chunk most targets keep
+their neighbors and differ only in the time that has passed, so they are encoded at all times by
+matrix products. Targets that an event of the chunk has changed are encoded again, pair by pair.
+
+*Turns* are the cosines and sines of a timestamp, from which the encodings of all intervals that
+begin or end there are computed (see `TimeEncoding.turns`).
+
+Shapes: R rows (nodes), B times per row, N neighbors of a row, T targets, D width, P = 2D turns of a
+timestamp, H hidden width of the decoder, C columns of a batch.
 """
 
 from abc import abstractmethod
@@ -34,26 +41,31 @@ from tclgraph.sampling.recent_neighbors import (
 from tclgraph.training.config import TrainingConfig
 from tclgraph.models.learned import LearnedModel
 
-AT_ONCE = 2048
-"""Rows times moments that are encoded at once: what is made on the way stays near the processor."""
+CHUNK_SIZE = 2048
+"""Number of vectors (rows times query times) to encode per chunk, so that intermediate arrays fit
+in cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionConfig(TrainingConfig):
-    """What TGAT and TGN can both be told."""
+    """Settings that TGAT and TGN share."""
 
     learning_rate: PositiveFloat = 1e-3
+    """Learning rate of Adam."""
     patience: PositiveInt | None = 3
+    """Epochs without a better validation metric before training stops; None: never stop early."""
     max_valid_events: PositiveInt | None = 1024
+    """Largest number of validation events to rank after an epoch; None: all."""
     width: PositiveInt = 64
-    """Of node features, of vectors, and of the code of an interval. Attention is twice as wide."""
+    """Size of node features, vectors and interval encodings. Attention is twice as wide."""
     heads: PositiveInt = 2
+    """Number of attention heads."""
     neighbors: PositiveInt = 20
-    """How many of the latest are looked at."""
+    """Number of latest neighbors that a node attends to."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """In attention, while learning."""
+    """Dropout of attention during training."""
     negatives: PositiveInt = 5
-    """Targets that each event's true one is told from. The published code has one."""
+    """Number of negatives of an event. The published code has one."""
 
     def __post_init__(self) -> None:
         if 2 * self.width % self.heads:
@@ -64,200 +76,222 @@ class AttentionConfig(TrainingConfig):
 
 
 class AttentionNetwork(nn.Module):
-    """What both networks have: features of nodes, a code of time, and a score for two vectors."""
+    """Node features, an encoding of intervals, and a decoder that scores two vectors."""
 
     def __init__(self, config: AttentionConfig, num_nodes: int) -> None:
         super().__init__()
-        # Paper: features are given, or else zeros. Here: learned. Because: the logs have none, and
-        # with zeros all targets with the same intervals would be the same.
+        # Paper: features are given, or zeros. Here: they are learned. Because: the logs have no
+        # features, and with zeros all targets with equal intervals would have equal vectors.
         self.node = nn.Embedding(num_nodes, config.width)
         self.encoding = TimeEncoding(config.width)
         self.decoder = PairDecoder(config.width)
         nn.init.normal_(self.node.weight, std=config.width**-0.5)
 
     def index(self, array: IntArray | BoolArray) -> Tensor:
+        """Return the array as a tensor on the network's device."""
         return torch.from_numpy(array).to(self.node.weight.device)
 
     def features(self, node: IntArray) -> Tensor:
-        # A copy: a stream's columns are read-only, which torch cannot promise to keep.
+        """Return the features of nodes."""
+        # A copy, because the columns of a stream are read-only and torch tensors cannot be.
         features: Tensor = self.node(self.index(node.copy()))
         return features
 
 
 class AttentionModel(LearnedModel):
-    """Training on (node, time) pairs, and ranking of all targets at a time.
-
-    Within a few queries most targets keep their neighbours and differ in the time that has passed,
-    so all targets are encoded at all of these moments by products of matrices. What has changed in
-    between is encoded again, pair by pair, and written over.
-    """
+    """Base class that trains on (node, time) pairs and ranks all targets at a query time."""
 
     config: AttentionConfig
     network: AttentionNetwork
-    queries_at_once: int
-    """More share more, and have more changes to write over."""
+    queries_per_chunk: int
+    """Number of queries to score together. A larger chunk shares more work, but more of its targets
+    change within it."""
 
-    # Learning
+    # Training
 
     def prepare(self, split: Split) -> int:
         config = self.config
         self.batches = TimedBatches(split.train, config.batch_size, config.negatives)
         graph = self.batches.graph
-        mean, beginning = IntervalScale.measure(graph).mean, float(graph.time[0])
-        self.start(split.events, mean=mean, beginning=beginning)
+        mean_interval, beginning = IntervalScale.measure(graph).mean, float(graph.time[0])
+        self.start(split.events, mean_interval=mean_interval, beginning=beginning)
         return len(self.batches)
 
     def loss(self, batch: int, random: np.random.Generator) -> Tensor:
-        asked = self.batches.draw(batch, random)
+        """Return the logistic loss of a batch's events and of their negatives."""
+        queries = self.batches.draw(batch, random)
         generator = torch.Generator().manual_seed(int(random.integers(2**63)))
-        vectors = self.encode_asked(asked, generator)
-        decoder, position_BC = self.network.decoder, self.network.index(asked.position)
-        one_BH = decoder.one(vectors[position_BC[:, 0]])
-        other_BCH = decoder.other(vectors)[position_BC[:, 1:]]
-        score_BC = decoder.of_halves(one_BH[:, None], other_BCH)
+        vectors = self.encode_training(queries, generator)
+        decoder, position_BC = self.network.decoder, self.network.index(queries.position)
+        source_BH = decoder.first_half(vectors[position_BC[:, 0]])
+        target_BCH = decoder.second_half(vectors)[position_BC[:, 1:]]
+        score_BC = decoder.of_halves(source_BH[:, None], target_BCH)
         return logistic_loss(score_BC[:, 0], score_BC[:, 1:])
 
     @abstractmethod
-    def encode_asked(self, asked: TimedNodes, generator: torch.Generator | None) -> Tensor:
-        """Vectors to learn by, [R, D]; without a generator nothing is dropped out."""
+    def encode_training(self, queries: TimedNodes, generator: torch.Generator | None) -> Tensor:
+        """Return vectors to train on, [R, D]; without a generator there is no dropout."""
 
-    def neighbors_in_training(self, latest: IntArray, time: FloatArray) -> RecentNeighbors:
+    def training_neighbors(self, latest: IntArray, time: FloatArray) -> RecentNeighbors:
+        """Return the latest neighbors of nodes in the training events, strictly before a time."""
         return recent_neighbors(self.batches.graph, latest, time, self.config.neighbors)
 
-    def numbers(self, seconds: FloatArray) -> Tensor:
-        """Intervals as the network reads them."""
+    def scaled_intervals(self, seconds: FloatArray) -> Tensor:
+        """Return intervals in the unit, data type and device of the network."""
         return self._scaled(seconds).to(self.network.node.weight)
 
-    # Following and ranking
+    # Following the stream
 
     def reset_state(self) -> None:
-        # Of every event, its time as attention reads it; room for more than there is.
+        # Turns of the timestamp of every event; the table may have more rows than events.
         self._turns = self.network.node.weight.new_empty(0, 2 * self.config.width)
 
     def update_state(self, events: EventStream) -> None:
-        self.follow_turns(len(self.graph) - len(events))
+        self.append_turns(len(self.graph) - len(events))
 
-    def follow_turns(self, start: int) -> None:
+    def append_turns(self, start: int) -> None:
+        """Store the turns of the events from `start` on."""
         turns = self.turns_of(self.graph.time[start:], at_end=False)
-        self._turns = written(self._turns, start, turns)
+        self._turns = write_rows(self._turns, start, turns)
+
+    def turns_of(self, time: FloatArray, *, at_end: bool) -> Tensor:
+        """Return the turns of timestamps at which intervals begin, or end."""
+        scaled = self._scaled(time - self.measured["beginning"])
+        return self.network.encoding.turns(scaled, at_end=at_end)
+
+    def _scaled(self, seconds: FloatArray) -> Tensor:
+        return torch.from_numpy(seconds / self.measured["mean_interval"])
+
+    # Ranking
 
     @abstractmethod
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, happened: IntArray
+        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, num_revealed: IntArray
     ) -> Tensor:
-        """Vectors of nodes with these neighbours at moments, given by their turns, [R, B, D].
+        """Return the vectors of nodes with these neighbors at times, [R, B, D].
 
-        `happened` says for each row how many of the events have happened that are being ranked.
+        `now` holds the turns of the times: [B, P] if all rows share them, or else [R, B, P].
+        `num_revealed` is, for each row, the number of events of the present chunk that it depends
+        on.
         """
 
     def past(self, neighbors: RecentNeighbors, neighbor_RND: Tensor) -> Past:
+        """Return the input of attention: neighbors, turns of their events, and the mask."""
         is_real, index = neighbors.is_real, self.network.index
         turns = self._turns if len(self._turns) else self._turns.new_zeros(1, self._turns.shape[1])
-        event = np.maximum(neighbors.instance, 0) // 2  # none is masked, and may be anything
+        # Positions without a neighbor are masked; their values are ignored.
+        event = np.maximum(neighbors.instance, 0) // 2
         return Past(neighbor_RND, turns[index(event)], index(is_real))
 
-    def has_changed(self, neighbors: RecentNeighbors, happened: IntArray) -> BoolArray:
-        """Targets that are not any more what they were before all of these events, [B, T].
+    def has_changed(self, neighbors: RecentNeighbors, num_revealed: IntArray) -> BoolArray:
+        """Return which targets have changed since the start of the chunk, [B, T].
 
-        Apart from those that have new neighbours by then.
+        Targets that have new neighbors need not be included.
         """
-        return np.zeros((len(happened), len(neighbors.node)), dtype=bool)
+        return np.zeros((len(num_revealed), len(neighbors.node)), dtype=bool)
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
-        return self.score_after(np.zeros(len(source), dtype=np.int64), source, time)
+        return self.score_revealed(np.zeros(len(source), dtype=np.int64), source, time)
 
     @torch.no_grad()
-    def score_after(self, happened: IntArray, source: IntArray, time: FloatArray) -> ScoreArray:
-        """Scores when so many of the events have happened that are being ranked.
+    def score_revealed(
+        self, num_revealed: IntArray, source: IntArray, time: FloatArray
+    ) -> ScoreArray:
+        """Return the scores of all targets, after a number of events of the present chunk.
 
-        The graph may have all of these already. That betrays nothing, as neighbours are strictly
-        earlier than the time that is asked for.
+        The graph may already hold all events of the chunk: neighbors are strictly earlier than the
+        query time, so scores do not depend on later events.
         """
-        size = self.queries_at_once
+        size = self.queries_per_chunk
+        chunks = [slice(start, start + size) for start in range(0, len(source), size)]
         parts = [
-            self._score_some(happened[at : at + size], source[at : at + size], time[at : at + size])
-            for at in range(0, len(source), size)
+            self._score_chunk(num_revealed[chunk], source[chunk], time[chunk]) for chunk in chunks
         ]
         if not parts:
             return np.empty((0, self.graph.space.num_targets), dtype=np.float32)
         return torch.cat(parts, dim=1).T.contiguous().cpu().numpy()
 
-    def _score_some(self, happened: IntArray, source: IntArray, time: FloatArray) -> Tensor:
-        """Scores by target, [T, B]."""
+    def _score_chunk(self, num_revealed: IntArray, source: IntArray, time: FloatArray) -> Tensor:
+        """Return scores by target, [T, B]."""
         decoder, index = self.network.decoder, self.network.index
         targets, count = self.graph.space.target_nodes, len(source)
         neighbors = self._neighbors(targets, np.full(len(targets), time[0]))
-        other_TBH = self._halves(targets, neighbors, time)
-        query, place = self._changes(targets, neighbors, happened, time)
-        each_RD = self._encode_each(
-            np.concatenate([source, targets[place]]),
+        target_TBH = self._decoder_inputs(targets, neighbors, time)
+        query, column = self._changes(targets, neighbors, num_revealed, time)
+        vector_RD = self._encode_pairs(
+            np.concatenate([source, targets[column]]),
             np.concatenate([time, time[query]]),
-            np.concatenate([happened, happened[query]]),
+            np.concatenate([num_revealed, num_revealed[query]]),
         )
-        other_TBH[index(place), index(query)] = decoder.other(each_RD[count:])
-        return decoder.of_halves(decoder.one(each_RD[:count]), other_TBH)
+        target_TBH[index(column), index(query)] = decoder.second_half(vector_RD[count:])
+        return decoder.of_halves(decoder.first_half(vector_RD[:count]), target_TBH)
 
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
-        nothing = np.zeros(len(node), dtype=np.int64)
+        num_revealed = np.zeros(len(node), dtype=np.int64)
         with torch.no_grad():
-            return self._encode_each(node, np.full(len(node), time), nothing).cpu().numpy()
+            return self._encode_pairs(node, np.full(len(node), time), num_revealed).cpu().numpy()
 
     def _neighbors(self, node: IntArray, time: FloatArray) -> RecentNeighbors:
         latest = self.graph.last_instance[node]
         return recent_neighbors(self.graph, latest, time, self.config.neighbors)
 
-    def _halves(self, targets: IntArray, neighbors: RecentNeighbors, time: FloatArray) -> Tensor:
-        """What the decoder makes of all targets at all times if nothing happens, [T, B, H]."""
+    def _decoder_inputs(
+        self, targets: IntArray, neighbors: RecentNeighbors, time: FloatArray
+    ) -> Tensor:
+        """Return the decoder's hidden input of all targets at all times, [T, B, H].
+
+        The targets are encoded as if no event happened between the times.
+        """
         now_BP = self.turns_of(time, at_end=True)
-        hidden = self.network.decoder.other.out_features
-        half_TBH = now_BP.new_empty(len(targets), len(time), hidden)
-        for rows, some in _by_count(neighbors, max(1, AT_ONCE // len(time))):
-            nothing = np.zeros(len(rows), dtype=np.int64)
-            found = self.encode(targets[rows], some, now_BP, nothing)
-            half_TBH[self.network.index(rows)] = self.network.decoder.other(found)
-        return half_TBH
+        hidden = self.network.decoder.second_half.out_features
+        target_TBH = now_BP.new_empty(len(targets), len(time), hidden)
+        for rows, neighbors_of_rows in _by_count(neighbors, max(1, CHUNK_SIZE // len(time))):
+            num_revealed = np.zeros(len(rows), dtype=np.int64)
+            vector_RBD = self.encode(targets[rows], neighbors_of_rows, now_BP, num_revealed)
+            target_TBH[self.network.index(rows)] = self.network.decoder.second_half(vector_RBD)
+        return target_TBH
 
     def _changes(
-        self, targets: IntArray, neighbors: RecentNeighbors, happened: IntArray, time: FloatArray
+        self,
+        targets: IntArray,
+        neighbors: RecentNeighbors,
+        num_revealed: IntArray,
+        time: FloatArray,
     ) -> tuple[IntArray, IntArray]:
-        """Which queries find which targets other than the first query found them."""
-        latest = np.tile(self.graph.last_instance[targets], len(time))
-        met = recent_neighbors(self.graph, latest, np.repeat(time, len(targets)), 1).instance
-        # The latest neighbour tells which ones the others are.
-        changed_BT = met.reshape(len(time), -1) != neighbors.instance[:, 0]
-        query, place = np.nonzero(changed_BT | self.has_changed(neighbors, happened))
-        return query, place
+        """Return pairs of a query and a target that has changed since the first query."""
+        last = np.tile(self.graph.last_instance[targets], len(time))
+        latest = recent_neighbors(self.graph, last, np.repeat(time, len(targets)), 1).instance
+        # A target with the same latest neighbor has the same earlier neighbors too.
+        changed_BT = latest.reshape(len(time), -1) != neighbors.instance[:, 0]
+        query, column = np.nonzero(changed_BT | self.has_changed(neighbors, num_revealed))
+        return query, column
 
-    def _encode_each(self, node: IntArray, time: FloatArray, happened: IntArray) -> Tensor:
-        """Nodes at a time of their own each, [R, D]."""
+    def _encode_pairs(self, node: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
+        """Return the vectors of nodes, each at its own time, [R, D]."""
         vectors_RD = self.network.node.weight.new_empty(len(node), self.config.width)
         now_RBP = self.turns_of(time, at_end=True)[:, None]
-        for rows, some in _by_count(self._neighbors(node, time), AT_ONCE):
-            place = self.network.index(rows)
-            found = self.encode(node[rows], some, now_RBP[place], happened[rows])
-            vectors_RD[place] = found[:, 0]
+        for rows, neighbors in _by_count(self._neighbors(node, time), CHUNK_SIZE):
+            row = self.network.index(rows)
+            vector_RBD = self.encode(node[rows], neighbors, now_RBP[row], num_revealed[rows])
+            vectors_RD[row] = vector_RBD[:, 0]
         return vectors_RD
-
-    def turns_of(self, time: FloatArray, *, at_end: bool) -> Tensor:
-        scaled = self._scaled(time - self.measured["beginning"])
-        return self.network.encoding.turns(scaled, at_end=at_end)
-
-    def _scaled(self, seconds: FloatArray) -> Tensor:
-        return torch.from_numpy(seconds / self.measured["mean"])
 
 
 def _by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
-    """So many rows at a time, with as many neighbours as they have at most, one at least."""
+    """Divide rows into chunks of this size with similar numbers of neighbors.
+
+    Every chunk has as many columns as its largest number of neighbors, and at least one.
+    """
     count = neighbors.count
     order = np.argsort(count, kind="stable")
-    for at in range(0, len(order), size):
-        rows = order[at : at + size]
+    for start in range(0, len(order), size):
+        rows = order[start : start + size]
         yield rows, neighbors.of(rows, max(1, int(count[rows[-1]])))
 
 
-def written(table: Tensor, start: int, rows: Tensor) -> Tensor:
-    """A table with these rows from `start` on, the same one if it has room for them."""
+def write_rows(table: Tensor, start: int, rows: Tensor) -> Tensor:
+    """Write rows from `start` on, in place; return a larger table if they do not fit."""
     if start + len(rows) > len(table):
         larger = table.new_zeros(max(start + len(rows), 2 * len(table)), table.shape[1])
         larger[:start] = table[:start]

@@ -1,155 +1,165 @@
-"""The skip-gram with negative sampling: descent on one pair of neighbours in a walk after another.
+"""Skip-gram with negative sampling: stochastic gradient descent on the node pairs of walks.
 
-Every node has an *input* vector, as the one in the middle of a window, and an *output* vector, as
-one of those around it. A pair costs -log σ(input · output) of its two nodes, and as much with the
-sign turned for every node that is drawn from the noise in place of the second.
+Every node has an *input* vector, used when it is the center of a window, and an *output* vector,
+used when it is in the window of another node. The loss of a pair is -log σ(input · output), plus
+-log σ(-input · output) for every negative that is drawn from the noise distribution in place of the
+second node.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from tclgraph.compilation import kernel
 from tclgraph.arrays import FloatArray, IntArray
 
 NOISE_POWER = 0.75
-"""Of how often a node occurs, so that frequent ones are drawn less often than that."""
-# Sums may be taken in any order, so that they can be taken several terms at a time.
-_IN_ANY_ORDER = {"reassoc", "nsz", "contract"}
-# SplitMix64, a generator of few instructions: NumPy's would take longer than all the rest.
-_STRIDE = np.uint64(0x9E3779B97F4A7C15)
-_FIRST = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND = np.uint64(0x94D049BB133111EB)
+"""Exponent of a node's number of occurrences in the noise distribution; below 1, so that frequent
+nodes are drawn less often than in proportion to their occurrences."""
+# Sums may be reordered, so that the compiler can vectorize them.
+_REORDERED_SUMS = {"reassoc", "nsz", "contract"}
+# SplitMix64 takes a few instructions; NumPy's generators would take longer than the descent itself.
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+_FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
+_SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
 
 
 class Noise(NamedTuple):
-    """Nodes in unequal shares, drawn in two looks however many there are (Walker's alias method).
+    """Noise distribution over nodes, drawn from in constant time by Walker's alias method.
 
-    A column is drawn first, all being equally likely; then its node or the other one it has.
+    A draw takes a column, all equally likely, and then either the node or the alias of the column.
     """
 
     node: IntArray
-    other: IntArray
-    own_share: FloatArray
-    """Of the column, that goes to the node."""
+    alias: IntArray
+    node_probability: FloatArray
+    """Probability that a draw of the column gives its node, and not its alias."""
 
 
 def noise_of(count: IntArray) -> Noise:
-    """Nodes by how often they occur, to that power; those that never do are never drawn.
+    """Return the noise distribution for these numbers of occurrences.
+
+    A node is drawn in proportion to count ** NOISE_POWER; a node with count 0 is never drawn.
 
     >>> noise_of(np.array([0, 1, 16]))
-    Noise(node=array([1, 2]), other=array([2, 2]), own_share=array([0.22222222, 1.        ]))
+    Noise(node=array([1, 2]), alias=array([2, 2]), node_probability=array([0.22222222, 1.        ]))
     """
     node = np.flatnonzero(count)
     weight = count[node] ** NOISE_POWER
-    other, own_share = _aliases(weight * len(node) / weight.sum())
-    return Noise(node, node[other], own_share)
+    alias, node_probability = _aliases(weight * len(node) / weight.sum())
+    return Noise(node, node[alias], node_probability)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _aliases(height: FloatArray) -> Any:
-    """Fill columns that are too low from those that are too high, until all have height 1."""
+    """Fill columns lower than 1 from columns higher than 1, until all have height 1."""
     height = height.copy()
-    other = np.arange(len(height))
-    own_share = np.ones(len(height))
+    alias = np.arange(len(height))
+    node_probability = np.ones(len(height))
     low = [column for column in range(len(height)) if height[column] < 1]
     high = [column for column in range(len(height)) if height[column] >= 1]
     while len(low) > 0 and len(high) > 0:
         column = low.pop()
-        own_share[column], other[column] = height[column], high[-1]
+        node_probability[column], alias[column] = height[column], high[-1]
         height[high[-1]] -= 1 - height[column]
         if height[high[-1]] < 1:
             low.append(high.pop())
-    return other, own_share  # what is left is full but for rounding
+    return alias, node_probability  # the remaining columns have height 1 up to rounding
 
 
-@njit(cache=True, nogil=True)
-def _scrambled(state: Any) -> Any:
-    state = (state ^ (state >> np.uint64(30))) * _FIRST
-    state = (state ^ (state >> np.uint64(27))) * _SECOND
+@kernel
+def _mix(state: Any) -> Any:
+    """Return the random bits of a SplitMix64 state."""
+    state = (state ^ (state >> np.uint64(30))) * _FIRST_MULTIPLIER
+    state = (state ^ (state >> np.uint64(27))) * _SECOND_MULTIPLIER
     return state ^ (state >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
-def _below(bits: Any, limit: int) -> Any:
-    """A whole number from the upper half of the bits, and a fraction from the lower."""
+@kernel
+def _integer_and_fraction(bits: Any, limit: int) -> Any:
+    """Return an integer below the limit (from the upper 32 bits) and a fraction (the lower 32)."""
     upper, lower = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
     return np.int64((upper * np.uint64(limit)) >> np.uint64(32)), np.float64(lower) / 2.0**32
 
 
-@njit(cache=True, nogil=True, fastmath=_IN_ANY_ORDER)
-def learn_pair(
-    middle: int,
-    others: IntArray,
+@kernel(fastmath=_REORDERED_SUMS)
+def train_pair(
+    center: int,
+    contexts: IntArray,
     input: NDArray[Any],
     output: NDArray[Any],
-    rate: float,
+    learning_rate: float,
     step: NDArray[Any],
 ) -> float:
-    """One step of descent, in place; the first of the others is the true one. Returns the loss.
+    """Make one step of gradient descent, in place, and return the loss before it.
 
-    `step` is room for what the input vector is moved by once all the others are seen to.
+    The first of the contexts is the true one, the others are negatives. `step` is a buffer for the
+    step of the input vector, which is applied after all contexts.
     """
     number = input.dtype.type
     loss = 0.0
     step[:] = 0
-    for place in range(len(others)):
-        other = others[place]
+    for index in range(len(contexts)):
+        context = contexts[index]
         score = number(0)
-        for at in range(len(step)):
-            score += input[middle, at] * output[other, at]
-        sign = number(1 if place == 0 else -1)
+        for column in range(len(step)):
+            score += input[center, column] * output[context, column]
+        sign = number(1 if index == 0 else -1)
         margin = sign * score
-        odds = np.exp(-abs(margin))  # no larger than 1, whatever the score
+        odds = np.exp(-abs(margin))  # at most 1, so that it cannot overflow
         loss += np.log1p(odds) + max(-margin, number(0))
-        move = number(rate) * sign * (odds if margin > 0 else number(1)) / (number(1) + odds)
-        for at in range(len(step)):
-            step[at] += move * output[other, at]
-            output[other, at] += move * input[middle, at]
-    for at in range(len(step)):
-        input[middle, at] += step[at]
+        scale = (
+            number(learning_rate) * sign * (odds if margin > 0 else number(1)) / (number(1) + odds)
+        )
+        for column in range(len(step)):
+            step[column] += scale * output[context, column]
+            output[context, column] += scale * input[center, column]
+    for column in range(len(step)):
+        input[center, column] += step[column]
     return loss
 
 
-@njit(cache=True, nogil=True)
-def learn_walks(
+@kernel
+def train_walks(
     walks: IntArray,
     window: int,
     num_negatives: int,
     noise: Noise,
     input: NDArray[Any],
     output: NDArray[Any],
-    rate: float,
+    learning_rate: float,
     seed: int,
 ) -> float:
-    """Descend on all pairs of some walks, in place; returns the mean loss of a pair.
+    """Descend on all pairs of some walks, in place; return the mean loss of a pair.
 
-    Walks are rows, filled up with negative numbers. Each node of a walk looks at up to `window`
-    others on either side, how many is drawn: so near ones count more.
+    A walk is a row, padded with negative numbers. For every node of a walk the size of its window
+    is drawn uniformly from 1 to `window`, so near nodes are used more often than far ones.
     """
     state = np.uint64(seed)
-    others = np.empty(1 + num_negatives, np.int64)
+    contexts = np.empty(1 + num_negatives, np.int64)
     step = np.empty(input.shape[1], input.dtype)
     loss, num_pairs = 0.0, 0
     for walk in walks:
         length = 0
         while length < len(walk) and walk[length] >= 0:
             length += 1
-        for middle in range(length):
-            state += _STRIDE
-            reach = 1 + _below(_scrambled(state), window)[0]
-            for near in range(max(0, middle - reach), min(length, middle + reach + 1)):
-                if near == middle:
+        for center in range(length):
+            state += _INCREMENT
+            reach = 1 + _integer_and_fraction(_mix(state), window)[0]
+            for position in range(max(0, center - reach), min(length, center + reach + 1)):
+                if position == center:
                     continue
-                others[0] = walk[near]
+                contexts[0] = walk[position]
                 count = 1
                 for _ in range(num_negatives):
-                    state += _STRIDE
-                    column, fraction = _below(_scrambled(state), len(noise.node))
-                    is_own = fraction < noise.own_share[column]
-                    others[count] = noise.node[column] if is_own else noise.other[column]
-                    count += others[count] != others[0]  # what is true is no noise
-                loss += learn_pair(walk[middle], others[:count], input, output, rate, step)
+                    state += _INCREMENT
+                    column, fraction = _integer_and_fraction(_mix(state), len(noise.node))
+                    is_node = fraction < noise.node_probability[column]
+                    contexts[count] = noise.node[column] if is_node else noise.alias[column]
+                    count += contexts[count] != contexts[0]  # the true context is no negative
+                loss += train_pair(
+                    walk[center], contexts[:count], input, output, learning_rate, step
+                )
                 num_pairs += 1
     return loss / max(num_pairs, 1)

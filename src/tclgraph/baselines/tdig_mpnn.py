@@ -134,7 +134,7 @@ class TDIGMPNNNetwork(nn.Module):
         state_RD = self.encoder(
             self._inputs(trees, interval_I),
             interval_I,
-            self.index(trees.which),
+            self.index(trees.row_instance),
             self.index(trees.tree),
             self.index(trees.rows_by_tree()),
             [self.index(children) for children in trees.children],
@@ -169,9 +169,7 @@ class TDIGMPNNNetwork(nn.Module):
         slopes = self.intensity.slopes
         slope = slopes[0] * source_counts + slopes[1] * target_counts
         span = torch.minimum(source_wait, target_wait)
-        line = self.intensity.line(
-            match, source_wait * source_counts, target_wait * target_counts
-        )
+        line = self.intensity.line(match, source_wait * source_counts, target_wait * target_counts)
         return line, line - slope * span, slope, span
 
     def scores(self, match: Tensor, source: Waits, target: Waits) -> ScoreArray:

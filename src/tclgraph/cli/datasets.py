@@ -1,20 +1,20 @@
-"""`tclgraph datasets`: what the catalogue has and where each set is."""
+"""`tclgraph datasets`: list the data sets of the catalog."""
 
 from tclgraph.cli import options
 
 
 def datasets(as_json: options.Json = False) -> None:
-    """List the data sets known by name, and where each lies on this machine."""
+    """List the data sets of the catalog and their files on this machine."""
     from dataclasses import asdict
 
     from tclgraph.cli.terminal import new_table, print_json, print_table
     from tclgraph.events.catalog import CATALOG, find
 
-    found = {name: find(entry) for name, entry in CATALOG.items()}
+    files = {name: find(entry) for name, entry in CATALOG.items()}
     if as_json:
         print_json(
             {
-                name: {**asdict(entry), "file": str(found[name]) if found[name] else None}
+                name: {**asdict(entry), "file": str(files[name]) if files[name] else None}
                 for name, entry in CATALOG.items()
             }
         )
@@ -28,6 +28,6 @@ def datasets(as_json: options.Json = False) -> None:
             f"{entry.targets:,}",
             entry.kind,
             entry.split,
-            path.name if (path := found[name]) else "to be downloaded",
+            file.name if (file := files[name]) else "not downloaded",
         )
-    print_table("Data sets known by name", table)
+    print_table("Data sets of the catalog", table)

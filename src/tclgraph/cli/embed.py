@@ -14,13 +14,13 @@ def embed(
     at: options.At = None,
 ) -> None:
     """Write the vector of every node: columns side, key and vector."""
+    from tclgraph.cli.runs import load_run
     from tclgraph.errors import InputError
     from tclgraph.events.times import parse_time
     from tclgraph.events.writers import write_parquet
-    from tclgraph.registry import load_model
 
     if out.suffix != ".parquet":
         raise InputError(f"cannot write {out.name}: the name must end in .parquet")
-    frame = load_model(run).embeddings(at=None if at is None else parse_time(at))
+    frame = load_run(run).embeddings(at=None if at is None else parse_time(at))
     write_parquet(frame, out)
     print(f"{out}: {len(frame):,} vectors of width {len(frame['vector'][0])}")

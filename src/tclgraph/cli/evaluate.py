@@ -1,7 +1,8 @@
-"""`tclgraph evaluate`: rank every test event with a model."""
+"""`tclgraph evaluate`: rank all targets for every test event."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -11,94 +12,113 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tclgraph.evaluation.report import Report
+    from tclgraph.events.split import Split
     from tclgraph.models.interface import Model
 
+_HEURISTICS = "heuristics"
 _SHOWN = ("MR", "MRR", "Hit@1", "Hit@10", "NDCG@10")
 
 
 @options.with_log_options
 def evaluate(
     run: Annotated[
-        Optional[Path], typer.Argument(help="Folder of a run; else give --model and --data.")
+        Optional[Path], typer.Argument(help="Folder of a run. Without it, give --model and --data.")
     ] = None,
     model: Annotated[
-        Optional[str], typer.Option(help="A model's name, or `heuristics` for all the heuristics.")
+        Optional[str],
+        typer.Option(help="Name of a model to fit and evaluate, or `heuristics` for all of them."),
     ] = None,
-    data: Annotated[Optional[str], typer.Option(help="A catalogue name or a file.")] = None,
+    data: Annotated[Optional[str], typer.Option(help="Catalog name or path of a file.")] = None,
     update: Annotated[
-        str, typer.Option(help="streaming, every=N, frozen (after train) or frozen=valid.")
+        str,
+        typer.Option(
+            help="When the state of the model follows the test events: streaming (after each), "
+            "every=N (after each block of N), frozen (it ends with train) or frozen=valid."
+        ),
     ] = "streaming",
     mask_seen: Annotated[
-        bool, typer.Option("--mask-seen", help="Leave out the other targets a source has met.")
+        bool,
+        typer.Option(
+            "--mask-seen",
+            help="Remove the other targets that the source has interacted with from each ranking.",
+        ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap intervals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap intervals.")] = 0,
     as_json: options.Json = False,
     *,
-    log_options: options.LogOptions,
+    spec_for: options.SpecFor,
 ) -> None:
-    """Rank all targets for every test event: MR, MRR, Hit@k, NDCG, for repeats and new pairs."""
-    from tclgraph import __version__, registry
-    from tclgraph.cli.log import file_name, open_split
+    """Rank all targets for every test event: MR, MRR, Hit@k and NDCG, for repeats and new pairs."""
     from tclgraph.cli.runs import recall_log
-    from tclgraph.cli.terminal import print_json, print_table, progress
-    from tclgraph.environment import environment
-    from tclgraph.errors import InputError
+    from tclgraph.cli.terminal import open_log, progress
     from tclgraph.evaluation import protocol
     from tclgraph.evaluation.update import Update
+
+    # Check all arguments before reading the log, which can take long.
+    Update.parse(update)
+    fitted_models = _fitted_models(run, model, data)
+    spec = recall_log(run) if run is not None else spec_for(str(data))
+    split = open_log(spec)
+    reports = []
+    for fitted in fitted_models(split):
+        with progress(fitted.name) as show:
+            report = protocol.evaluate(
+                fitted, split, update=update, mask_seen=mask_seen, seed=seed, progress=show
+            )
+        reports.append(report)
+    if as_json:
+        origin = {"data": spec.log if run is None else Path(spec.log).name, "file": spec.file}
+        _print_json(reports, {**origin, "parts": split.sizes}, is_comparison=model == _HEURISTICS)
+    else:
+        _print(spec.log, reports, is_comparison=model == _HEURISTICS)
+
+
+def _fitted_models(
+    run: Path | None, name: str | None, data: str | None
+) -> "Callable[[Split], Iterable[Model]]":
+    """Return a function of the split that gives the models to evaluate, fitted."""
+    from tclgraph import registry
+    from tclgraph.cli.runs import load_run
+    from tclgraph.errors import InputError
     from tclgraph.heuristics.rules import heuristics_for
 
-    # What can be refused without reading the log is refused before it.
-    Update.parse(update)
     if run is not None:
-        if model or data:
+        if name or data:
             raise InputError("a run knows its model and its log; leave out --model and --data")
-        fitted = registry.load_model(run)
-        data, log_options = recall_log(run)
-    elif model is None or data is None:
-        raise InputError("give the folder of a run, or --model and --data")
-    elif model != "heuristics":
-        registry.build(model)
-    parts = open_split(data, log_options)
+        loaded = load_run(run)
+        return lambda _: [loaded]
+    if name is None or data is None:
+        raise InputError("nothing to evaluate; give the folder of a run, or --model and --data")
+    if name == _HEURISTICS:
+        return lambda split: (
+            heuristic().fit(split) for heuristic in heuristics_for(split.events.kind)
+        )
+    model = registry.build(name)
+    return lambda split: [model.fit(split)]
 
-    def report_on(fitted: "Model") -> "Report":
-        with progress(fitted.name) as show:
-            return protocol.evaluate(
-                fitted, parts, update=update, mask_seen=mask_seen, seed=seed, progress=show
-            )
 
-    if run is not None:
-        reports = [report_on(fitted)]
-    elif model == "heuristics":
-        reports = [report_on(one().fit(parts)) for one in heuristics_for(parts.events.kind)]
+def _print_json(reports: "list[Report]", log: dict[str, Any], *, is_comparison: bool) -> None:
+    from tclgraph import __version__
+    from tclgraph.cli.terminal import print_json
+    from tclgraph.environment import environment
+
+    origin = {**log, "version": __version__, "machine": environment()}
+    if is_comparison:
+        heuristics = [report.to_json() for report in reports]
+        print_json({"model": _HEURISTICS, **origin, "heuristics": heuristics})
     else:
-        reports = [report_on(registry.build(str(model)).fit(parts))]
-    if not as_json:
-        if model == "heuristics":
-            print_table(_title(data, reports[0]), _comparison(reports))
-        else:
-            print(f"{data}: {reports[0]}")
-        return
-    told = {
-        "data": data if run is None else Path(data).name,
-        "file": file_name(data),
-        "parts": parts.sizes,
-        "version": __version__,
-        "machine": environment(),
-    }
-    if model == "heuristics":
-        print_json({"model": model, **told, "heuristics": [report.to_json() for report in reports]})
+        print_json({**reports[0].to_json(), **origin})
+
+
+def _print(log: str, reports: "list[Report]", *, is_comparison: bool) -> None:
+    from tclgraph.cli.terminal import print_table
+
+    report = reports[0]
+    if is_comparison:
+        title = f"{log}: {report.num_events:,} {report.part} events, each ranked among "
+        print_table(f"{title}{report.targets:,} targets\n{report.rules}", _comparison(reports))
     else:
-        print_json({**reports[0].to_json(), **told})
-
-
-def _title(data: str, report: "Report") -> str:
-    from tclgraph.evaluation.update import Update
-
-    return (
-        f"{data}: {report.groups['all'].events:,} {report.part} events, each ranked among "
-        f"{report.targets:,} targets\ngraph {report.kind} | split {report.split} | "
-        f"update {report.update} ({Update.parse(report.update).meaning})"
-    )
+        print(f"{log}: {report}")
 
 
 def _comparison(reports: "list[Report]") -> "Table":
@@ -120,6 +140,5 @@ def _comparison(reports: "list[Report]") -> "Table":
             f"{group.metrics['MR']:.2f}" if group.metrics else "-"
             for group in (report.groups["repeat"], report.groups["new"])
         ]
-        rate = report.groups["all"].events / report.seconds
-        table.add_row(report.model, *cells, f"{rate:,.0f}")
+        table.add_row(report.model, *cells, f"{report.num_events / report.seconds:,.0f}")
     return table

@@ -1,4 +1,7 @@
-"""The `tclgraph` command. Verbs import what they need when they run, so that --help is quick."""
+"""The `tclgraph` command.
+
+Each command imports what it needs when it runs, so that `tclgraph --help` is fast.
+"""
 
 import os
 import sys
@@ -11,15 +14,16 @@ from tclgraph.cli.embed import embed
 from tclgraph.cli.evaluate import evaluate
 from tclgraph.cli.recommend import recommend
 from tclgraph.cli.reproduce import reproduce
+from tclgraph.cli.similar import similar
 from tclgraph.cli.train import train
 from tclgraph.cli.tune import tune
 from tclgraph.errors import InputError
 
 app = typer.Typer(
-    help="Continuous-time dynamic graphs: what will each node interact with next?",
+    help="Predict the next interactions in a continuous-time dynamic graph.",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode=None,  # plain help, in half the time
+    rich_markup_mode=None,  # plain help appears in half the time
     pretty_exceptions_enable=False,
 )
 app.command()(datasets)
@@ -28,21 +32,23 @@ app.command()(train)
 app.command()(tune)
 app.command()(evaluate)
 app.command()(recommend)
+app.command()(similar)
 app.command()(embed)
 app.command()(reproduce)
 
 
 def main() -> None:
-    """Run a command; bad input ends in one sentence and exit code 2."""
+    """Run a command; invalid input ends with a one-sentence error and exit code 2."""
     try:
         app()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        # Files are refused with their names where they are opened; what is left is our own output.
-        print(f"error: cannot write the output: {error.strerror or error}", file=sys.stderr)
-        os._exit(2)  # without the flush at exit, which would fail again and say so
+        # Code that opens a file reports its own errors, so only stdout can fail here.
+        reason = error.strerror or error
+        print(f"error: cannot write the output: {reason}; check the disk space", file=sys.stderr)
+        os._exit(2)  # skips the flush at exit, which would fail again
 
 
 if __name__ == "__main__":

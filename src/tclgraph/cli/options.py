@@ -1,121 +1,105 @@
-"""Flags that several verbs share, worded once: what to read, and how to cut it."""
+"""Command line options that several commands share."""
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import wraps
-from typing import Annotated, Any, Optional, get_type_hints
+from typing import Annotated, Any, Optional, TypeAlias, get_type_hints
 
 import typer
 
 from tclgraph.errors import InputError
+from tclgraph.events.log_spec import LogSpec
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to stdout and nothing else.")
+]
 
 At = Annotated[
     Optional[str],
-    typer.Option(help="Seconds or a date; only events before it count. Default: all do."),
+    typer.Option(help="Use only events before this time: seconds or a date. Default: all events."),
 ]
 
-DEFAULT_MODEL = "tcl"
-Preset = Annotated[
-    Optional[str],
+Top = Annotated[int, typer.Option(min=1, help="Number of entries to show.")]
+
+Settings = Annotated[
+    Optional[list[str]],
     typer.Option(
-        help="Of tcl: default (if nothing is said), paper (to the letter) or fast (paper, with "
-        "shared negatives)."
+        "--set",
+        metavar="NAME=VALUE",
+        help="Setting of the model, such as epochs=5 or encoder.levels=4; repeatable.",
     ),
 ]
 
+DEFAULT_MODEL = "ranker"
 
-def read_settings(words: list[str] | None) -> dict[str, str]:
-    """What --set says; the model knows which settings there are, and their types."""
+SpecFor: TypeAlias = Callable[[str], LogSpec]
+"""Returns the `LogSpec` of a log, with the values of the log options."""
+
+_LOG_OPTIONS = {
+    "kind": typer.Option(
+        help="Graph kind: bipartite or one-mode. Default: the kind of the data set, else bipartite."
+    ),
+    "source": typer.Option(help="Name of the source column. Default: guess it."),
+    "target": typer.Option(help="Name of the target column. Default: guess it."),
+    "time": typer.Option(help="Name of the time column. Default: guess it."),
+    "time_unit": typer.Option(help="Unit of numeric times: s, ms, us or ns."),
+    "header": typer.Option(
+        "--header/--no-header",
+        help="Whether a text file has a header line. Default: detect it. Without a header, the "
+        "columns are named 1, 2, 3, …",
+    ),
+    "split": typer.Option(
+        help="Percentages of train/valid/test. Default: the paper's for its data sets, else "
+        "70/15/15."
+    ),
+    "split_by": typer.Option(help="Split by shares of the rows or of the time span: rows or time."),
+    "seen_only": typer.Option(
+        "--seen-only",
+        help="Drop valid and test events whose source is never a source in train or whose target "
+        "is never a target in train, as the paper's authors do.",
+    ),
+}
+"""One option for each field of `LogSpec`, except `log` and `ahead`."""
+
+
+def read_settings(assignments: list[str] | None) -> dict[str, str]:
+    """Return the settings given with --set; the model checks their names and types."""
     settings = {}
-    for word in words or ():
-        name, equals, value = word.partition("=")
+    for assignment in assignments or ():
+        name, equals, value = assignment.partition("=")
         if not equals:
-            raise InputError(f"cannot read the setting {word!r}; write --set NAME=VALUE")
+            raise InputError(f"cannot read the setting {assignment!r}; write --set NAME=VALUE")
         settings[name.strip()] = value.strip()
     return settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
-    """How a log is read and split. None: as the catalogue has it, or as the file looks."""
-
-    kind: Annotated[
-        Optional[str], typer.Option(help="bipartite or one-mode; default: as the data set is.")
-    ] = None
-    source: Annotated[Optional[str], typer.Option(help="Column of the source; else guessed.")] = (
-        None
-    )
-    target: Annotated[Optional[str], typer.Option(help="Column of the target; else guessed.")] = (
-        None
-    )
-    time: Annotated[Optional[str], typer.Option(help="Column of the time; else guessed.")] = None
-    time_unit: Annotated[str, typer.Option(help="Unit of numeric times: s, ms, us or ns.")] = "s"
-    header: Annotated[
-        Optional[bool],
-        typer.Option(
-            "--header/--no-header",
-            help="Whether a text file has a header line; else seen from it. "
-            "Without one, columns are called 1, 2, 3, …",
-        ),
-    ] = None
-    split: Annotated[
-        Optional[str],
-        typer.Option(help="Percent of train/valid/test; default: the paper's, else 70/15/15."),
-    ] = None
-    split_by: Annotated[str, typer.Option(help="Shares of rows or of time.")] = "rows"
-    seen_only: Annotated[
-        bool,
-        typer.Option(
-            "--seen-only",
-            help="Drop valid and test rows whose source or target does not act so in train, "
-            "as the paper's authors do.",
-        ),
-    ] = False
-
-    def words(self) -> list[str]:
-        """The flags that say this again.
-
-        >>> LogOptions(split="60/20/20", header=False, seen_only=True).words()
-        ['--no-header', '--split', '60/20/20', '--seen-only']
-        """
-        words = []
-        for field in fields(self):
-            value, flag = getattr(self, field.name), "--" + field.name.replace("_", "-")
-            if value == field.default:
-                continue
-            if isinstance(value, bool):
-                words.append(flag if value else flag.replace("--", "--no-"))
-            else:
-                words += [flag, value]
-        return words
-
-
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags of `LogOptions`, which it receives as one `log_options`.
+    """Add the log options to a command, which receives their values as `spec_for`.
 
-    The command line is read off a function's signature, so the signature is what is extended.
+    Typer reads the options from a function's signature, so this extends the signature.
     """
-    own = inspect.signature(command)
-    hints = get_type_hints(LogOptions, include_extras=True)
+    signature = inspect.signature(command)
+    types = get_type_hints(LogSpec)
+    defaults = {field.name: field.default for field in fields(LogSpec)}
 
     @wraps(command)
-    def run(**words: Any) -> None:
-        options = LogOptions(**{field.name: words.pop(field.name) for field in fields(LogOptions)})
-        command(**words, log_options=options)
+    def run(**values: Any) -> None:
+        log_values = {name: values.pop(name) for name in _LOG_OPTIONS}
+        command(**values, spec_for=lambda log: LogSpec(log=log, **log_values))
 
-    flags = {
-        field.name: inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(LogOptions)
-    }
-    kept = {name: one for name, one in own.parameters.items() if name != "log_options"}
-    run.__signature__ = own.replace(parameters=[*kept.values(), *flags.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: one.annotation for name, one in {**kept, **flags}.items()}
+    parameters = [
+        *(parameter for name, parameter in signature.parameters.items() if name != "spec_for"),
+        *(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults[name],
+                annotation=Annotated[types[name], option],
+            )
+            for name, option in _LOG_OPTIONS.items()
+        ),
+    ]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

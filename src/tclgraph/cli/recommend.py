@@ -10,9 +10,7 @@ from tclgraph.cli import options
 
 def recommend(
     run: Annotated[Path, typer.Argument(help="Folder of a run or of a saved model.")],
-    source: Annotated[
-        list[str], typer.Option(help="Key of a source, as in the log; repeatable.")
-    ],
+    source: Annotated[list[str], typer.Option(help="Key of a source, as in the log; repeatable.")],
     at: options.At = None,
     top: options.Top = 10,
     exclude_seen: Annotated[
@@ -26,11 +24,11 @@ def recommend(
     as_json: options.Json = False,
 ) -> None:
     """Show the most likely next targets of each source, best first."""
+    from tclgraph.cli.runs import load_run
     from tclgraph.cli.terminal import new_table, print_json, print_table
     from tclgraph.events.times import parse_time
-    from tclgraph.registry import load_model
 
-    rankings = load_model(run).recommend_many(
+    rankings = load_run(run).recommend_many(
         source,
         top=top,
         at=None if at is None else parse_time(at),

@@ -14,7 +14,6 @@ import typer
 from tclgraph.cli import options
 
 if TYPE_CHECKING:
-    from tclgraph.events.log_spec import Data
     from tclgraph.jobs.suite import Standing, Suite
 
 
@@ -48,7 +47,7 @@ def reproduce(
     ),
     as_json: options.Json = False,
     *,
-    log_options: options.LogOptions,
+    spec_for: options.SpecFor,
 ) -> None:
     """Make the paper's tables and figures, and a report of all; what is done is not done again."""
     from tclgraph.cli.terminal import print_json, progress
@@ -56,7 +55,7 @@ def reproduce(
     from tclgraph.reports.reproduction import plan, write_everything
 
     chosen = [one.strip() for one in models.split(",")] if models else None
-    asked = plan(what, [_data(one, log_options) for one in data or ()], chosen)
+    asked = plan(what, [spec_for(log) for log in data or ()], chosen)
     out.mkdir(parents=True, exist_ok=True)
     suite = Suite(asked.jobs(seeds), out, workers=jobs or os.cpu_count() or 1)
     is_interrupted = False
@@ -87,27 +86,6 @@ def reproduce(
         raise typer.Exit(130)
     if suite.failed:
         raise typer.Exit(1)
-
-
-def _data(log: str, found: options.LogOptions) -> "Data":
-    from tclgraph.errors import InputError, did_you_mean
-    from tclgraph.events.log_spec import Data
-
-    if found.split_by not in ("rows", "time"):
-        hint = did_you_mean(found.split_by, ("rows", "time"))
-        raise InputError(f"cannot split by {found.split_by!r}; {hint}")
-    return Data(
-        log=log,
-        kind=found.kind,
-        split=found.split,
-        split_by="time" if found.split_by == "time" else "rows",
-        seen_only=found.seen_only,
-        source=found.source,
-        target=found.target,
-        time=found.time,
-        time_unit=found.time_unit,
-        header=found.header,
-    )
 
 
 def _remarks(suite: "Suite") -> list[str]:

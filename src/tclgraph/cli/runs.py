@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.log_spec import LogSpec
 
 if TYPE_CHECKING:
+    from tclgraph.models.interface import Model
     from tclgraph.models.learned import LearnedModel
 
 _LOG_FILE = "log.json"
@@ -34,6 +36,18 @@ def recall_log(run: Path) -> LogSpec:
         raise InputError(
             f"{run} is not the folder of a run ({error}); give one that `tclgraph train` made"
         ) from None
+
+
+def load_run(run: Path) -> Model:
+    """Load the model of a run, on the CPU if its device is not on this machine."""
+    from tclgraph.models.learned import DeviceUnavailableError
+    from tclgraph.registry import load_model
+
+    try:
+        return load_model(run)
+    except DeviceUnavailableError:
+        print("note: the training device is not on this machine; using the CPU", file=sys.stderr)
+        return load_model(run, device="cpu")
 
 
 def trainable_class(name: str) -> type[LearnedModel]:

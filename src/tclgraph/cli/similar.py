@@ -17,14 +17,14 @@ def similar(
     as_json: options.Json = False,
 ) -> None:
     """Show the nodes of the same side with the highest cosine similarity, best first."""
+    from tclgraph.cli.runs import load_run
     from tclgraph.cli.terminal import new_table, print_json, print_table
     from tclgraph.errors import InputError
     from tclgraph.events.times import parse_time
-    from tclgraph.registry import load_model
 
     if side not in ("source", "target"):
         raise InputError(f"unknown side {side!r}; give source or target")
-    neighbors = load_model(run).similar(
+    neighbors = load_run(run).similar(
         key,
         top=top,
         side="source" if side == "source" else "target",

@@ -1,4 +1,4 @@
-"""What people see: tables on stdout, progress and notices on stderr."""
+"""Terminal output: tables and JSON on stdout, progress bars on stderr."""
 
 from __future__ import annotations
 
@@ -13,26 +13,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from tclgraph.events.log_spec import LogSpec
+    from tclgraph.events.split import Split
+
 _SHORT_SECONDS = 1.0
 
 
 def print_json(value: dict[str, Any]) -> None:
-    # allow_nan=False: a NaN would make the output something that JSON readers refuse.
+    # JSON has no NaN, so refuse it here instead of printing text that JSON readers reject.
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_table(title: str, table: Table) -> None:
     from rich.console import Console
 
-    # Where nobody watches (a pipe, a file) there is no width to keep to.
+    # A pipe or a file has no width, so use one that fits the widest table.
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    # Not as the table's own title, which would be folded to the table's width.
+    # Print the title separately, because rich wraps a table's title to the table's width.
     console.print(title, markup=False)
     console.print(table)
 
 
 def new_table(*columns: str) -> Table:
-    """A table whose first column is text and whose others are figures."""
+    """Return an empty table; the first column is text, the others are right-aligned figures."""
     from rich import box
     from rich.table import Table
 
@@ -43,7 +46,7 @@ def new_table(*columns: str) -> Table:
 
 
 def round_half_up(value: float, digits: int) -> float:
-    """Rounded as in printed tables, where 193.625 is 193.63.
+    """Return a value rounded as in printed tables, where 193.625 becomes 193.63.
 
     >>> round_half_up(193.625, 2)
     193.63
@@ -52,8 +55,11 @@ def round_half_up(value: float, digits: int) -> float:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with time left on stderr for work of over a second. Called with (done, total)."""
+def progress(description: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on stderr for work that takes over a second.
+
+    Yields a progress callback, which takes the amount done and the total.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -74,7 +80,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         transient=True,
         disable=not console.is_terminal,
     )
-    task = bar.add_task(what, total=None)
+    task = bar.add_task(description, total=None)
 
     def show(done: int, total: int) -> None:
         if monotonic() - started > _SHORT_SECONDS:
@@ -85,3 +91,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         yield show
     finally:
         bar.stop()
+
+
+def open_log(spec: LogSpec) -> Split:
+    """Read and split a log; show a progress bar if it must be downloaded."""
+    with progress(f"downloading {spec.log}") as show:
+        return spec.open(progress=show)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tclgraph.events.split import Split
-    from tclgraph.training.learned import LearnedModel
+    from tclgraph.models.learned import LearnedModel
     from tclgraph.training.progress import ProgressCallback, ProgressUpdate
     from tclgraph.tuning.search import Search, Trial
     from tclgraph.tuning.search_space import SearchSpace
@@ -49,33 +49,29 @@ class SearchOptions:
 def tune(
     log: Annotated[str, typer.Argument(help="Name of a catalog data set, or a file.")],
     model: Annotated[str, typer.Option(help="Name of a trainable model.")] = options.DEFAULT_MODEL,
-    set_: Annotated[
-        Optional[list[str]],
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Setting that all trials share; repeatable."
-        ),
-    ] = None,
+    settings: options.Settings = None,
     study: Annotated[
         Optional[Path], typer.Option(help="Folder of the search; default: runs/tune-MODEL-LOG.")
     ] = None,
     as_json: options.Json = False,
     *,
     search_options: SearchOptions,
-    log_options: options.LogOptions,
+    spec_for: options.SpecFor,
 ) -> None:
     """Search for the settings with the best validation metric; repeat the command to continue."""
     from functools import partial
 
-    from tclgraph.cli.log import open_split
     from tclgraph.cli.runs import trainable_class
+    from tclgraph.cli.terminal import open_log
     from tclgraph.tuning.search import open_search
 
     # Errors that do not depend on the log are reported before the log is read.
-    fixed = options.read_settings(set_)
+    fixed = options.read_settings(settings)
     build = partial(trainable_class(model), **fixed)
     space = _search_space(build(), fixed)
-    study = study or Path("runs") / f"tune-{model}-{Path(log).name.split('.')[0]}"
-    split = open_split(log, log_options)
+    spec = spec_for(log)
+    study = study or Path("runs") / f"tune-{model}-{spec.name}"
+    split = open_log(spec)
 
     with open_search(build, split, space, folder=study, seed=search_options.seed) as search:
         _run(search, search_options, study)
@@ -84,7 +80,7 @@ def tune(
     words = ["tclgraph", "train", log, "--model", model]
     for name, value in {**fixed, **best.settings}.items():
         words += ["--set", f"{name}={value}"]
-    command = shlex.join([*words, *log_options.words(), "--run", str(study / "best")])
+    command = shlex.join([*words, *spec.flags(), "--run", str(study / "best")])
     if as_json:
         _print_json(search, trials, best, study=str(study), model=model, command=command)
         return

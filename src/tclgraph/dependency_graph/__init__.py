@@ -1,1 +1,1 @@
-"""Which earlier event each event leans on: the paper's temporal dependency interaction graph."""
+"""The paper's temporal dependency interaction graph: which earlier event each event depends on."""

@@ -78,9 +78,7 @@ class TrainingWindows:
         node: IntArray = self.graph.node[2 * event + 1]
         return node - self.space.first_target
 
-    def sampled_roots(
-        self, event: IntArray, negatives: IntArray, absent_node: int
-    ) -> SampledRoots:
+    def sampled_roots(self, event: IntArray, negatives: IntArray, absent_node: int) -> SampledRoots:
         """Return the roots of events with these negatives (target ids, [B, negatives])."""
         parties = self.graph.node.reshape(-1, 2)[event]
         node = np.concatenate([parties, negatives + self.space.first_target], axis=1)

@@ -1,1 +1,1 @@
-"""One ranking protocol for every model: score all targets, record the rank, reveal the event."""
+"""The ranking protocol: score all targets, record the rank of the true one, reveal the event."""

@@ -1,12 +1,14 @@
-"""The ranking protocol: the same for every model, with nothing that could flatter one.
+"""The ranking protocol, which is the same for every model.
 
-For every event of a part, all targets of the data set are scored for its source at its time, the
-rank of the true target is recorded, and only then is the event revealed. No negatives are sampled;
-targets that the source has met stay in the ranking, since repeats are most of what happens.
+For every event of a part, the model scores all targets of the data set for the event's source at
+the event's time. The rank of the true target is recorded, and only then does the model observe the
+event. No negatives are sampled. Targets that the source has interacted with stay in the ranking,
+because most events are repeats.
 """
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -24,11 +26,11 @@ from tclgraph.events.stream import EventStream
 from tclgraph.heuristics.rules import Heuristic, heuristics_for
 from tclgraph.models.interface import Model
 
-# Scores held at once: 16 MB as float64, small enough to stay near the processor.
+# The scores of a block take at most 16 MB as float64, which fits in cache.
 _CELLS_PER_BLOCK = 1 << 21
 _EVENTS_PER_BLOCK = 256
 _EVENTS_PER_REPLAY = 1 << 16
-# Of a sample: long enough for models that rank neighbouring events together.
+# Runs of a sample are long enough for models that rank consecutive events together.
 _EVENTS_PER_RUN = 64
 
 
@@ -41,106 +43,165 @@ def evaluate(
     mask_seen: bool = False,
     seed: int = 0,
     with_heuristics: bool = True,
-    at_most: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Rank every event of a part with a fitted model.
+    """Rank every event of a part with a fitted model and return the metrics.
 
-    The model's state is rebuilt first, so that calling this twice gives the same answer twice.
-    `mask_seen` leaves out of each ranking the other targets that the source has met. The report
-    has the heuristics beside the model, unless it is one itself or `with_heuristics` is off. Of more
-    events than `at_most`, only so many are ranked, in runs that are spread evenly, and the others
-    just revealed: quicker where the figure only has to tell epochs apart. `progress` counts events
-    replayed and ranked.
+    The state of the model is rebuilt first, so a second call gives the same report.
+
+    - `update` says when the state follows the events: "streaming", "every=N", "frozen" or
+      "frozen=valid" (see `Update`).
+    - `mask_seen` removes from each ranking the other targets that the source has interacted with.
+    - `seed` is the seed of the bootstrap intervals.
+    - `with_heuristics` adds the reports of the heuristics, unless the model is a heuristic.
+    - `progress` is called with the number of events that were replayed or ranked and the total.
     """
-    heuristics: tuple[Report, ...] = ()
-    if with_heuristics and not isinstance(model, Heuristic):
-        kinds = heuristics_for(split.events.kind)
-        heuristics = tuple(
-            evaluate(
-                heuristic().fit(split),
-                split,
-                part=part,
-                update=update,
-                mask_seen=mask_seen,
-                seed=seed,
-                at_most=at_most,
-                progress=_share_of(progress, number, len(kinds) + 1),
-            )
-            for number, heuristic in enumerate(kinds)
-        )
-        progress = _share_of(progress, len(kinds), len(kinds) + 1)
-    rule = Update.parse(update)
-    assert at_most is None or (rule.kind == "streaming" and not mask_seen), "others see it whole"
-    started = time.perf_counter()
-    start, stop = {
-        "valid": (split.train_end, split.valid_end),
-        "test": (split.valid_end, len(split.events)),
-    }[part]
-    is_frozen_early = rule.kind == "frozen" and rule.frozen_after == "train"
-    history = split.events[: split.train_end if is_frozen_early else start]
-    events = split.events[start:stop]
-    done = 0
-
-    def advance(num_events: int) -> None:
-        nonlocal done
-        done += num_events
-        if progress:
-            progress(done, len(history) + len(events))
-
-    model.forget()
-    for past in _pieces(history, _EVENTS_PER_REPLAY):
-        model.observe(past)
-        advance(len(past))
-
-    ranking_started = time.perf_counter()
-    candidates = np.unique(split.events.target)
-    seen = _SeenTargets(split.events[:start]) if mask_seen else None
-    blocks, is_ranked = [], np.zeros(len(events), dtype=bool)
-    place = 0
-    for run, is_wanted in _runs(events, at_most):
-        if is_wanted:
-            for block, scores in _score_blocks(model, run, rule, split.events.num_targets):
-                if seen is not None:
-                    scores = seen.masked(scores, block)
-                blocks.append(_rank_among(candidates, scores, block.target))
-                advance(len(block))
-        else:
-            model.observe(run)
-            advance(len(run))
-        is_ranked[place : place + len(run)] = is_wanted
-        place += len(run)
-    ranks = Ranks.concatenate(blocks)
-    assert len(ranks) == is_ranked.sum(), "every event is ranked exactly once"
-    ranking_seconds = time.perf_counter() - ranking_started
-
-    is_repeat = _has_met_before(split.events)[start:stop][is_ranked]
-    members: dict[Group, BoolArray] = {
-        "all": np.ones(len(ranks), dtype=bool),
-        "repeat": is_repeat,
-        "new": ~is_repeat,
-    }
-    return Report(
-        model=model.name,
-        kind=split.events.kind,
-        split=str(split),
-        part=part,
-        update=str(rule),
-        masks_seen=mask_seen,
-        seed=seed,
-        targets=len(candidates),
-        groups={name: _group_report(ranks, which, seed) for name, which in members.items()},
-        tie_spread=float(np.mean(ranks.pessimistic - ranks.optimistic)),
-        nan_events=int(ranks.is_nan.sum()),
-        seconds=time.perf_counter() - started,
-        ranking_seconds=ranking_seconds,
-        ranks=ranks.middle,
-        heuristics=heuristics,
+    evaluation = _Evaluation(
+        split=split, part=part, update=Update.parse(update), mask_seen=mask_seen, seed=seed
     )
+    if not with_heuristics or isinstance(model, Heuristic):
+        return evaluation.run(model, progress)
+    heuristics = heuristics_for(split.events.kind)
+    num_models = len(heuristics) + 1
+    reports = tuple(
+        evaluation.run(heuristic().fit(split), _share_of(progress, number, num_models))
+        for number, heuristic in enumerate(heuristics)
+    )
+    report = evaluation.run(model, _share_of(progress, len(heuristics), num_models))
+    return replace(report, heuristics=reports)
+
+
+def validate(model: Model, split: Split, *, max_events: int | None = None) -> Report:
+    """Rank the validation events with a fitted model, without the heuristics.
+
+    If there are more than `max_events` events, rank a sample of about that size: runs of
+    consecutive events that are spread evenly. The model observes the other events without ranking
+    them. Training uses this to compare epochs quickly.
+    """
+    evaluation = _Evaluation(
+        split=split, part="valid", update=Update("streaming"), max_events=max_events
+    )
+    return evaluation.run(model, progress=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evaluation:
+    """The rules of an evaluation, which can be applied to several models."""
+
+    split: Split
+    part: Literal["valid", "test"]
+    update: Update
+    mask_seen: bool = False
+    seed: int = 0
+    max_events: int | None = None
+
+    def run(self, model: Model, progress: Progress | None) -> Report:
+        """Rank the events of the part with a model."""
+        started = time.perf_counter()
+        history, events = self._history(), self._events()
+        counter = _Counter(len(history) + len(events), progress)
+        model.forget()
+        for past in _pieces(history, _EVENTS_PER_REPLAY):
+            model.observe(past)
+            counter.add(len(past))
+
+        ranking_started = time.perf_counter()
+        candidates = np.unique(self.split.events.target)
+        ranks, is_ranked = self._rank(model, events, candidates, counter)
+        ranking_seconds = time.perf_counter() - ranking_started
+
+        return Report(
+            model=model.name,
+            kind=self.split.events.kind,
+            split=str(self.split),
+            part=self.part,
+            update=str(self.update),
+            masks_seen=self.mask_seen,
+            seed=self.seed,
+            targets=len(candidates),
+            groups=self._groups(ranks, is_ranked),
+            tie_spread=float(np.mean(ranks.pessimistic - ranks.optimistic)),
+            nan_events=int(ranks.is_nan.sum()),
+            seconds=time.perf_counter() - started,
+            ranking_seconds=ranking_seconds,
+            ranks=ranks.middle,
+        )
+
+    @property
+    def _bounds(self) -> slice:
+        """The events of the part, as a slice of all events."""
+        if self.part == "valid":
+            return slice(self.split.train_end, self.split.valid_end)
+        return slice(self.split.valid_end, len(self.split.events))
+
+    def _events(self) -> EventStream:
+        return self.split.events[self._bounds]
+
+    def _history(self) -> EventStream:
+        """Return the events that the model observes before the first event of the part."""
+        if self.update.kind == "frozen" and self.update.frozen_after == "train":
+            return self.split.train
+        return self.split.events[: self._bounds.start]
+
+    def _rank(
+        self, model: Model, events: EventStream, candidates: IntArray, counter: "_Counter"
+    ) -> tuple[Ranks, BoolArray]:
+        """Return the ranks of the ranked events, and which events were ranked."""
+        num_targets = self.split.events.num_targets
+        seen = _SeenTargets(self.split.events[: self._bounds.start]) if self.mask_seen else None
+        blocks = []
+        is_ranked = np.zeros(len(events), dtype=bool)
+        start = 0
+        for run, is_sampled in _runs(events, self.max_events):
+            if is_sampled:
+                for block, scores in _score_blocks(model, run, self.update, num_targets):
+                    masked = scores if seen is None else seen.mask(scores, block)
+                    blocks.append(_rank_among(candidates, masked, block.target))
+                    counter.add(len(block))
+            else:
+                model.observe(run)
+                counter.add(len(run))
+            is_ranked[start : start + len(run)] = is_sampled
+            start += len(run)
+        ranks = Ranks.concatenate(blocks)
+        assert len(ranks) == is_ranked.sum(), "every sampled event is ranked exactly once"
+        return ranks, is_ranked
+
+    def _groups(self, ranks: Ranks, is_ranked: BoolArray) -> dict[Group, GroupReport]:
+        is_repeat = _is_repeat(self.split.events)[self._bounds][is_ranked]
+        return {
+            "all": self._group_report(ranks, np.ones(len(ranks), dtype=bool)),
+            "repeat": self._group_report(ranks, is_repeat),
+            "new": self._group_report(ranks, ~is_repeat),
+        }
+
+    def _group_report(self, ranks: Ranks, is_member: BoolArray) -> GroupReport:
+        members = ranks.middle[is_member]
+        if not len(members):
+            return GroupReport(events=0, metrics=None, intervals=None)
+        return GroupReport(
+            events=len(members),
+            metrics=metrics(members),
+            intervals=bootstrap_intervals(members, self.seed),
+        )
+
+
+class _Counter:
+    """Counts events and reports the count to a progress callback."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._done = 0
+        self._total = total
+        self._progress = progress
+
+    def add(self, num_events: int) -> None:
+        self._done += num_events
+        if self._progress:
+            self._progress(self._done, self._total)
 
 
 def _share_of(progress: Progress | None, number: int, count: int) -> Progress | None:
-    """Progress of one among several jobs of the same size."""
+    """Return a callback for job `number` of `count` jobs of the same size."""
     if progress is None:
         return None
     return lambda done, total: progress(number * total + done, count * total)
@@ -151,13 +212,13 @@ def _pieces(events: EventStream, size: int) -> Iterator[EventStream]:
         yield events[start : start + size]
 
 
-def _runs(events: EventStream, at_most: int | None) -> Iterator[tuple[EventStream, bool]]:
-    """Consecutive events that are all ranked, or all just revealed."""
-    if at_most is None or at_most >= len(events):
+def _runs(events: EventStream, max_events: int | None) -> Iterator[tuple[EventStream, bool]]:
+    """Yield runs of consecutive events, and whether the run belongs to the sample."""
+    if max_events is None or max_events >= len(events):
         yield events, True
         return
-    count = -(-at_most // _EVENTS_PER_RUN)
-    size = at_most // count
+    count = -(-max_events // _EVENTS_PER_RUN)
+    size = max_events // count
     borders = [len(events) * number // count for number in range(count + 1)]
     for start, stop in pairwise(borders):
         yield events[start : start + size], True
@@ -165,69 +226,63 @@ def _runs(events: EventStream, at_most: int | None) -> Iterator[tuple[EventStrea
 
 
 def _score_blocks(
-    model: Model, events: EventStream, rule: Update, num_targets: int
+    model: Model, events: EventStream, update: Update, num_targets: int
 ) -> Iterator[tuple[EventStream, ScoreArray]]:
-    """Consecutive blocks of events with their scores, the state following as the rule says."""
+    """Yield consecutive blocks of events with their scores; update the state of the model."""
     size = max(1, min(_EVENTS_PER_BLOCK, _CELLS_PER_BLOCK // num_targets))
-    if rule.kind == "streaming":
+    if update.kind == "streaming":
         for block in _pieces(events, size):
             yield block, _checked(model.score_each(block), model, block, num_targets)
         return
-    for stale in _pieces(events, rule.every if rule.kind == "every" else len(events)):
+    for stale in _pieces(events, update.every if update.kind == "every" else len(events)):
         for block in _pieces(stale, size):
             scores = model.score(block.source, block.time)
             yield block, _checked(scores, model, block, num_targets)
-        if rule.kind == "every":
+        if update.kind == "every":
             model.observe(stale)
 
 
 def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: int) -> ScoreArray:
     shape = (len(block), num_targets)
-    assert scores.shape == shape, f"{model.name} gave scores of shape {scores.shape} for {shape}"
+    assert scores.shape == shape, (
+        f"{model.name} returned scores of shape {scores.shape} instead of {shape}"
+    )
     return scores
 
 
 def _rank_among(candidates: IntArray, scores: ScoreArray, true: IntArray) -> Ranks:
-    """Rank among the targets of the data set, which in a one-mode graph are not all nodes."""
+    """Rank among the targets of the data set; in a one-mode graph, not every node is a target."""
     if len(candidates) < scores.shape[1]:
         scores, true = scores[:, candidates], np.searchsorted(candidates, true)
     return rank(scores, true)
 
 
-def _has_met_before(events: EventStream) -> BoolArray:
-    _, first, which = np.unique(events.pairs(), return_index=True, return_inverse=True)
-    met: BoolArray = first[which] < np.arange(len(events))
-    return met
-
-
-def _group_report(ranks: Ranks, members: BoolArray, seed: int) -> GroupReport:
-    chosen = ranks.middle[members]
-    if not len(chosen):
-        return GroupReport(events=0, metrics=None, intervals=None)
-    return GroupReport(
-        events=len(chosen), metrics=metrics(chosen), intervals=bootstrap_intervals(chosen, seed)
-    )
+def _is_repeat(events: EventStream) -> BoolArray:
+    """Return for every event whether an earlier event has the same pair."""
+    _, first_of_pair, pair = np.unique(events.pairs(), return_index=True, return_inverse=True)
+    is_repeat: BoolArray = first_of_pair[pair] < np.arange(len(events))
+    return is_repeat
 
 
 class _SeenTargets:
-    """The targets that each source has met so far, taken out of its ranking."""
+    """Masks the targets that a source has interacted with."""
 
     def __init__(self, history: EventStream) -> None:
-        self._met = PairHistory()
+        self._pairs = PairHistory()
         self._observe(history)
 
     def _observe(self, events: EventStream) -> None:
         number = np.zeros(len(events), dtype=np.int64)
-        self._met.observe(events.source, events.target, events.time, number)
+        self._pairs.observe(events.source, events.target, events.time, number)
         if events.kind == "one-mode":
-            self._met.observe(events.target, events.source, events.time, number)
+            self._pairs.observe(events.target, events.source, events.time, number)
 
-    def masked(self, scores: ScoreArray, block: EventStream) -> ScoreArray:
-        """Scores with met targets at the bottom, but for the true one; then reveal the block."""
-        result = scores.copy()
+    def mask(self, scores: ScoreArray, block: EventStream) -> ScoreArray:
+        """Return scores with seen targets, except the true one, at -inf; observe the block."""
+        masked = scores.copy()
         for row in range(len(block)):
             true = block.target[row]
-            result[row, self._met.of(block.source[row]).target] = -np.inf
-            result[row, true] = scores[row, true]
+            masked[row, self._pairs.neighbors_of(block.source[row]).target] = -np.inf
+            masked[row, true] = scores[row, true]
             self._observe(block[row : row + 1])
-        return result
+        return masked

@@ -1,4 +1,9 @@
-"""From scores to the rank of the true target, with ties and NaNs settled in the open."""
+"""The rank of the true target among all targets.
+
+Tie rule: targets with equal scores share the mean of their ranks. A model that gives every target
+the same score therefore gets the middle rank, not rank 1. A row with a NaN score gets the last
+rank.
+"""
 
 from dataclasses import dataclass
 
@@ -9,16 +14,16 @@ from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Ranks of the true targets, 1 the best."""
+    """Ranks of the true targets; rank 1 is the best."""
 
     middle: FloatArray
-    """Mean of the next two: what a fair coin among equals would give. All metrics use this one."""
+    """Mean of the optimistic and the pessimistic rank. All metrics use this rank."""
     optimistic: FloatArray
-    """As if the true target came first among its equals."""
+    """Rank if the true target came first among the targets with its score."""
     pessimistic: FloatArray
-    """As if it came last."""
+    """Rank if the true target came last among the targets with its score."""
     is_nan: BoolArray
-    """Where the row held a NaN; such a row gets the last rank."""
+    """Whether the scores of the event contain a NaN."""
 
     def __len__(self) -> int:
         return len(self.middle)
@@ -34,16 +39,17 @@ class Ranks:
 
 
 def rank(scores: ScoreArray, true: IntArray) -> Ranks:
-    """Rank column `true[row]` of every row among all columns.
+    """Return the rank of column `true[row]` among all columns, for every row.
 
     >>> rank(np.array([[3.0, 1.0, 1.0, 0.0]]), np.array([1])).middle
     array([2.5])
     """
     true_score = np.take_along_axis(scores, true[:, None], axis=1)
     num_better = np.count_nonzero(scores > true_score, axis=1)
-    num_equal = np.count_nonzero(scores == true_score, axis=1)
+    num_equal = np.count_nonzero(scores == true_score, axis=1)  # includes the true target
     is_nan = np.asarray(np.isnan(scores).any(axis=1))
     last = scores.shape[1]
     optimistic = np.where(is_nan, last, num_better + 1).astype(np.float64)
     pessimistic = np.where(is_nan, last, num_better + num_equal).astype(np.float64)
-    return Ranks((optimistic + pessimistic) / 2, optimistic, pessimistic, is_nan)
+    middle = (optimistic + pessimistic) / 2
+    return Ranks(middle, optimistic, pessimistic, is_nan)

@@ -1,31 +1,32 @@
-"""What an evaluation found, together with the rules it was found under."""
+"""The result of an evaluation, together with the rules of the evaluation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from tclgraph.arrays import FloatArray
-from tclgraph.evaluation.metrics import METRIC_NAMES, Intervals, Metrics
+from tclgraph.evaluation.metrics import METRIC_NAMES, METRICS, Intervals, Metrics
 from tclgraph.evaluation.update import Update
 from tclgraph.events.stream import GraphKind
 
 Group: TypeAlias = Literal["all", "repeat", "new"]
+"""All events; those whose source has interacted with the target before; those where it has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """Figures of all events, of those whose pair has met before, or of first meetings."""
+    """Metrics of a group of events."""
 
     events: int
     metrics: Metrics | None
-    """None where the group is empty."""
+    """Metrics of the events; None if the group is empty."""
     intervals: Intervals | None
-    """95 % bootstrap intervals over events."""
+    """95 % bootstrap intervals over events; None if the group is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a model reached, and under which rules."""
+    """Metrics of a model on a part of a split, and the rules of the evaluation."""
 
     model: str
     kind: GraphKind
@@ -34,30 +35,44 @@ class Report:
     update: str
     masks_seen: bool
     seed: int
-    """Of the bootstrap."""
+    """Seed of the bootstrap intervals."""
     targets: int
-    """Candidates in every ranking."""
+    """Number of candidates in every ranking."""
     groups: dict[Group, GroupReport]
     tie_spread: float
-    """Mean pessimistic minus mean optimistic rank; large means scores that do not tell apart."""
+    """Mean pessimistic minus mean optimistic rank; large if many targets have equal scores."""
     nan_events: int
+    """Number of events with a NaN score."""
     seconds: float
-    """Ranking, with the replay of history before it."""
+    """Duration of the evaluation: replaying the history, ranking and computing metrics."""
     ranking_seconds: float
-    """Ranking alone: scores, ranks, and following the stream from event to event."""
+    """Duration of ranking alone: scores, ranks and updates of the state."""
     ranks: FloatArray = field(compare=False, repr=False)
-    """Of every event's true target, in order; the middle of those that ties leave open."""
+    """Rank of the true target of every event, in order; ties have the middle rank."""
     heuristics: "tuple[Report, ...]" = ()
-    """The same evaluation of every heuristic, beside a learned model."""
+    """Reports of the heuristics under the same rules; empty if they were not evaluated."""
 
     def __getitem__(self, metric: str) -> float:
-        """A metric over all events: report["MR"]."""
+        """Return a metric over all events, as in report["MR"]."""
         overall = self.groups["all"].metrics
         assert overall is not None, "evaluate ranks at least one event"
         return overall[metric]
 
+    @property
+    def num_events(self) -> int:
+        """Number of ranked events."""
+        return self.groups["all"].events
+
+    @property
+    def rules(self) -> str:
+        """One line with the graph kind, the split and the update rule."""
+        return (
+            f"kind {self.kind} | split {self.split} | update {self.update} "
+            f"({Update.parse(self.update).meaning})" + (" | seen masked" * self.masks_seen)
+        )
+
     def to_json(self) -> dict[str, Any]:
-        """Plain values for a JSON file; metrics of an empty group are null."""
+        """Return plain values for a JSON file; the metrics of an empty group are null."""
         groups = self.groups
         return {
             "model": self.model,
@@ -66,7 +81,7 @@ class Report:
             "part": self.part,
             "update": self.update,
             "masks_seen": self.masks_seen,
-            "events": groups["all"].events,
+            "events": self.num_events,
             "targets": self.targets,
             "metrics": groups["all"].metrics,
             "repeat": groups["repeat"].metrics,
@@ -86,13 +101,12 @@ class Report:
         }
 
     def __str__(self) -> str:
-        """A table for people: metrics down, groups across, 95 % intervals in brackets."""
+        """Return a table with metrics as rows, groups as columns and 95 % intervals in brackets."""
         names = list(self.groups)
         lines = [
-            f"{self.model} on {self.part}: {self.groups['all'].events:,} events, each ranked "
+            f"{self.model} on {self.part}: {self.num_events:,} events, each ranked "
             f"among {self.targets:,} targets",
-            f"graph {self.kind} | split {self.split} | update {self.update} "
-            f"({Update.parse(self.update).meaning})" + (" | seen masked" * self.masks_seen),
+            self.rules,
             "",
             " " * 8 + "".join(f"{f'{name} ({self.groups[name].events:,})':>27}" for name in names),
         ]
@@ -101,32 +115,32 @@ class Report:
             lines.append(f"{metric:<8}" + "".join(f"{cell:>27}" for cell in cells))
         lines += [
             "",
-            "repeat: the pair has met before; new: it has not | "
-            f"ties move MR by {self.tie_spread:.2f} | NaN in {self.nan_events:,} events | "
-            f"{self.seconds:.1f} s",
+            "repeat: the source has interacted with the target before; new: it has not",
+            f"ties: optimistic and pessimistic MR differ by {self.tie_spread:.2f} | "
+            f"NaN in {self.nan_events:,} events | {self.seconds:.1f} s",
         ]
         if self.heuristics:
             lines += ["", _heuristic_row("", METRIC_NAMES)]
             lines += [
                 _heuristic_row(
-                    one.model, [f"{one[name]:.{decimals(name)}f}" for name in METRIC_NAMES]
+                    report.model, [f"{report[name]:.{decimals(name)}f}" for name in METRIC_NAMES]
                 )
-                for one in (self, *self.heuristics)
+                for report in (self, *self.heuristics)
             ]
         return "\n".join(lines)
 
 
 def decimals(metric: str) -> int:
-    """Digits worth showing: MRR and NDCG lie between 0 and 1."""
-    return 4 if metric in ("MRR", "NDCG@10") else 2
+    """Return the number of decimals to print for a metric."""
+    return METRICS[metric].decimals
 
 
 def _cell(group: GroupReport, metric: str) -> str:
     if group.metrics is None or group.intervals is None:
         return "-"
-    digits = decimals(metric)
+    places = decimals(metric)
     low, high = group.intervals[metric]
-    return f"{group.metrics[metric]:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{group.metrics[metric]:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
 
 
 def _heuristic_row(name: str, cells: Iterable[str]) -> str:

@@ -1,8 +1,8 @@
-"""Whether one model does better than another, or could as well have been lucky.
+"""Confidence intervals for the difference between two models.
 
-Both have ranked the same events, each with a few seeds. Events are drawn with replacement, the same
-for all models, and so are the seeds of each. What remains of the difference in 95 % of the draws is
-its interval.
+The models rank the same events, each with a few training seeds. A paired bootstrap draws events
+with replacement, the same events for all models, and draws the seeds of each model with
+replacement. The central 95 % of the resulting differences are the interval.
 """
 
 from collections.abc import Sequence
@@ -20,63 +20,68 @@ _RESAMPLES = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Of a metric, one model's less another's."""
+    """Difference of a metric between two models, with a 95 % interval."""
 
     mean: float
     low: float
+    """Lower end of the interval."""
     high: float
-    """Ends of the 95 % interval."""
+    """Upper end of the interval."""
 
     @property
     def is_clear(self) -> bool:
-        """Whether 0 is outside of the interval."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
 class Resamples:
-    """Figures of some models over the same draws of events."""
+    """Bootstrap samples of a metric for several models, over the same draws of events."""
 
     def __init__(self, ranks: Sequence[FloatArray], metric: str) -> None:
-        """`ranks` has for each model an array [seeds, events]."""
+        """Draw the samples. `ranks` has an array [seeds, events] for each model."""
         column = METRIC_NAMES.index(metric)
-        figures = [contributions(one.ravel())[:, column].reshape(one.shape) for one in ranks]
-        self._mean = [float(one.mean()) for one in figures]
+        values = [
+            contributions(model_ranks.ravel())[:, column].reshape(model_ranks.shape)
+            for model_ranks in ranks
+        ]
+        self._means = [float(model_values.mean()) for model_values in values]
         num_events = ranks[0].shape[1]
-        drawn = _event_draws(num_events)
+        event_counts = _event_counts(num_events)
         random = np.random.default_rng(1)
-        self._drawn = []
-        for one in figures:
-            even = 1 / len(one)
-            share = random.multinomial(len(one), [even] * len(one), size=_RESAMPLES) / len(one)
-            if len(one) > 1:
-                # Draws of n seeds have (n - 1) / n of the variance that their mean has, which is
-                # little of it when seeds are few.
-                share = even + (share - even) * (len(one) / (len(one) - 1)) ** 0.5
-            means = np.stack([times @ one.T for times in drawn]) / num_events
-            self._drawn.append((means * share).sum(axis=1))
+        self._samples = []
+        for model_values in values:
+            num_seeds = len(model_values)
+            even = 1 / num_seeds
+            share = random.multinomial(num_seeds, [even] * num_seeds, size=_RESAMPLES) / num_seeds
+            if num_seeds > 1:
+                # The variance of a bootstrap mean of n values is too small by the factor
+                # (n - 1) / n, which matters for few seeds. Widen the shares to correct it.
+                share = even + (share - even) * (num_seeds / (num_seeds - 1)) ** 0.5
+            means = np.stack([counts @ model_values.T for counts in event_counts]) / num_events
+            self._samples.append((means * share).sum(axis=1))
 
-    def difference(self, one: int, other: int) -> Difference:
-        """Of two models, given by their places.
+    def difference(self, first: int, second: int) -> Difference:
+        """Return the metric of one model minus that of another; both are given by position.
 
-        >>> same = np.array([[1.0, 2.0, 4.0]])
-        >>> Resamples([same, same + 1], "MR").difference(0, 1)
+        >>> ranks = np.array([[1.0, 2.0, 4.0]])
+        >>> Resamples([ranks, ranks + 1], "MR").difference(0, 1)
         Difference(mean=-1.0, low=-1.0, high=-1.0)
         """
-        drawn = self._drawn[one] - self._drawn[other]
-        low, high = np.percentile(drawn, [2.5, 97.5]).round(12).tolist()
-        return Difference(mean=self._mean[one] - self._mean[other], low=low, high=high)
+        differences = self._samples[first] - self._samples[second]
+        low, high = np.percentile(differences, [2.5, 97.5]).round(12).tolist()
+        return Difference(mean=self._means[first] - self._means[second], low=low, high=high)
 
 
 @lru_cache(maxsize=1)
-def _event_draws(num_events: int) -> NDArray[np.uint8]:
-    """How often each event is in each draw: [draws, events].
+def _event_counts(num_events: int) -> NDArray[np.uint8]:
+    """Return how often each event occurs in each draw: [draws, events].
 
-    Drawing takes most of the time of a comparison, and a report has many of the same events. No
-    event comes up 256 times: one is expected.
+    The result is cached because drawing takes most of the time of a comparison, and a report
+    compares many models on the same events. An event occurs once on average, so 8 bits suffice.
     """
     random = np.random.default_rng(0)
     chance = np.full(num_events, 1 / num_events)
-    drawn = np.empty((_RESAMPLES, num_events), np.uint8)
-    for times in drawn:
-        times[:] = random.multinomial(num_events, chance)
-    return drawn
+    event_counts = np.empty((_RESAMPLES, num_events), np.uint8)
+    for counts in event_counts:
+        counts[:] = random.multinomial(num_events, chance)
+    return event_counts

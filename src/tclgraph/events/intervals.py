@@ -1,7 +1,7 @@
 """Time since a node's previous event (Δ in the paper).
 
-Differences are taken in float64 and only then may anyone cast them: at Unix seconds float32 steps
-by 128, which would spoil every short interval.
+Differences are taken in float64. Only the result may be cast to float32: near today's Unix
+seconds, float32 values are 128 apart, which would destroy every short interval.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from tclgraph.events.stream import EventStream
 
 
 def intervals(stream: EventStream) -> FloatArray:
-    """Seconds since the previous event of the source (column 0) and of the target (column 1).
+    """Return the seconds since the previous event of the source (column 0) and target (column 1).
 
-    NaN where the node has no earlier event. "Earlier" is by position in the stream, so
-    simultaneous events are 0 apart; an event never counts as its own predecessor.
+    A value is NaN if the node has no earlier event. "Earlier" refers to the position in the
+    stream, so simultaneous events are 0 seconds apart. An event is never its own predecessor.
 
     >>> stream = EventStream.from_columns(["a", "a"], ["x", "y"], [1082040961, 1082155839])
     >>> intervals(stream).tolist()
@@ -28,7 +28,7 @@ def intervals(stream: EventStream) -> FloatArray:
     is_first[1:] = node[order[1:]] != node[order[:-1]]
 
     previous = np.arange(len(order)) - 1
-    # Both sides of a self-loop are one event; the second side looks past the first.
+    # A self-loop has the same node on both sides, so its second side must skip its first side.
     is_same_event = ~is_first & (event == event[previous])
     previous -= is_same_event
     is_first |= is_same_event & is_first[previous + 1]

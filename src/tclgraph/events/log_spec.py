@@ -1,67 +1,128 @@
-"""A log and how it is split, as plain words that another process, and a file, can be told."""
+"""`LogSpec`: which log to read, how to read it, and how to split it.
 
-from dataclasses import dataclass, replace
+The command line, run folders and jobs all describe a log with this class. Its methods import the
+readers when they run, so that `tclgraph --help` can list the fields without loading polars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
-from tclgraph.events.catalog import CATALOG, find, load
-from tclgraph.events.split import Split, parse_shares
-from tclgraph.events.stream import check_kind
+if TYPE_CHECKING:
+    from tclgraph.events.download import Progress
+    from tclgraph.events.split import Split
 
-_SHARES = "70/15/15"
+_DEFAULT_SHARES = "70/15/15"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """None: as the catalogue has it, or as the file looks."""
+class LogSpec:
+    """A log and how it is read and split; None means as in the catalog or in the file."""
 
     log: str
-    """A catalogue name or a file."""
+    """Catalog name or path of a file."""
     kind: str | None = None
-    split: str | None = None
-    split_by: Literal["rows", "time"] = "rows"
-    seen_only: bool = False
+    """Graph kind: bipartite or one-mode."""
     source: str | None = None
+    """Name of the source column."""
     target: str | None = None
+    """Name of the target column."""
     time: str | None = None
+    """Name of the time column."""
     time_unit: str = "s"
+    """Unit of numeric times: s, ms, us or ns."""
     header: bool | None = None
+    """Whether a text file has a header line."""
+    split: str | None = None
+    """Percentages of train, valid and test, like 70/15/15."""
+    split_by: str = "rows"
+    """Whether the percentages are shares of the rows or of the time span."""
+    seen_only: bool = False
+    """Whether valid and test events with a node that train lacks are dropped."""
     ahead: bool = False
-    """Cut further back, and leave test alone: train is the first 80 % of train, valid the rest of
-    it, and what is called test is the valid part. So validation is further ahead of training."""
+    """Whether test is left out and validation is further ahead of training: train is the first
+    80 % of the train part, valid is the rest of it, and test is the valid part."""
+
+    def __post_init__(self) -> None:
+        from tclgraph.events.split import check_split_by, parse_shares
+        from tclgraph.events.stream import check_kind
+        from tclgraph.events.times import check_time_unit
+
+        if self.kind is not None:
+            check_kind(self.kind)
+        if self.split is not None:
+            parse_shares(self.split)
+        check_split_by(self.split_by)
+        check_time_unit(self.time_unit)
 
     @property
     def name(self) -> str:
+        """Name of the log without its folder and its endings."""
         return Path(self.log).name.split(".")[0]
 
     @property
     def file(self) -> str:
-        """What was read, without its folder."""
-        if self.log not in CATALOG:
-            return Path(self.log).name
-        path = find(CATALOG[self.log])
-        return path.name if path else ""
+        """Name of the file that is read, without its folder; empty if it is not on this machine."""
+        from tclgraph.events.catalog import CATALOG, find
 
-    def open(self) -> Split:
-        """Read and cut it."""
+        path = find(CATALOG[self.log]) if self.log in CATALOG else Path(self.log)
+        return "" if path is None else path.name
+
+    def open(self, progress: Progress | None = None) -> Split:
+        """Read and split the log; `progress` follows a download."""
+        from tclgraph.events.catalog import CATALOG, load
+        from tclgraph.events.columns import Columns
+        from tclgraph.events.split import check_split_by, parse_shares
+        from tclgraph.events.stream import check_kind
+        from tclgraph.events.times import check_time_unit
+
         stream = load(
             self.log,
             kind=None if self.kind is None else check_kind(self.kind),
-            source=self.source,
-            target=self.target,
-            time=self.time,
-            features=(),
-            time_unit=self.time_unit,  # type: ignore[arg-type]  # checked where times are read
+            columns=Columns(source=self.source, target=self.target, time=self.time, features=()),
+            time_unit=check_time_unit(self.time_unit),
             header=self.header,
+            progress=progress,
         )
-        shares = self.split or (CATALOG[self.log].split if self.log in CATALOG else _SHARES)
-        found = stream.split(*parse_shares(shares), by=self.split_by, seen_only=self.seen_only)
-        if not self.ahead:
-            return found
-        return replace(
-            found,
-            events=found.events[: found.valid_end],
-            train_end=int(0.8 * found.train_end),
-            valid_end=found.train_end,
-            shares=f"{found.shares}, train cut to its first 80 %, test left out",
+        shares = self.split or (CATALOG[self.log].split if self.log in CATALOG else _DEFAULT_SHARES)
+        split = stream.split(
+            *parse_shares(shares), by=check_split_by(self.split_by), seen_only=self.seen_only
         )
+        return _further_ahead(split) if self.ahead else split
+
+    def flags(self) -> list[str]:
+        """Return the command line flags that describe how the log is read and split.
+
+        >>> LogSpec(log="log.csv", split="60/20/20", header=False, seen_only=True).flags()
+        ['--no-header', '--split', '60/20/20', '--seen-only']
+        """
+        flags = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("log", "ahead") or value == field.default:
+                continue
+            flag = "--" + field.name.replace("_", "-")
+            if isinstance(value, bool):
+                flags.append(flag if value else flag.replace("--", "--no-"))
+            else:
+                flags += [flag, value]
+        return flags
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> LogSpec:
+        return cls(**values)
+
+
+def _further_ahead(split: Split) -> Split:
+    return replace(
+        split,
+        events=split.events[: split.valid_end],
+        train_end=int(0.8 * split.train_end),
+        valid_end=split.train_end,
+        shares=f"{split.shares}, train cut to its first 80 %, test left out",
+    )

@@ -1,4 +1,4 @@
-"""One numbering for all nodes of a stream, whichever side they are on."""
+"""Node numbers that cover the sources and the targets of a stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tclgraph.events.stream import EventStream, GraphKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSpace:
-    """One numbering for all nodes: sources first, then the targets of a bipartite graph."""
+    """Numbers all nodes of a stream: the sources first, then the targets of a bipartite graph.
+
+    In a one-mode graph sources and targets are the same nodes and share their numbers.
+    """
 
     kind: GraphKind
     num_sources: int
@@ -24,7 +27,7 @@ class NodeSpace:
 
     @property
     def first_target(self) -> int:
-        """The node that target id 0 is; in a one-mode graph both sides are the same nodes."""
+        """Node number of target id 0."""
         return 0 if self.kind == "one-mode" else self.num_sources
 
     @property
@@ -36,8 +39,8 @@ class NodeSpace:
         return np.arange(self.first_target, self.num_nodes)
 
     def nodes(self, events: EventStream) -> IntArray:
-        """The node of every instance."""
-        both = np.empty(2 * len(events), dtype=np.int64)
-        both[0::2] = events.source
-        both[1::2] = events.target + self.first_target
-        return both
+        """Return the node of every instance: source and target of each event in turn."""
+        nodes = np.empty(2 * len(events), dtype=np.int64)
+        nodes[0::2] = events.source
+        nodes[1::2] = events.target + self.first_target
+        return nodes

@@ -1,7 +1,8 @@
-"""Who has met whom so far: how often, and when last. Append-only, linear in distinct pairs.
+"""Which targets each source has interacted with: how often, and when last.
 
-A pair is ordered (a source, a target). Meetings are numbered 1, 2, … over all pairs in the order
-observed, so that "latest" is well defined among simultaneous events; a number of 0 means never.
+The history is append-only and its size is linear in the number of distinct pairs. A pair is
+ordered: a source and a target. The caller numbers interactions 1, 2, … in the order of the events,
+so that "latest" is well defined among simultaneous events; the number 0 means "never".
 """
 
 from array import array
@@ -13,29 +14,31 @@ from tclgraph.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
-class Meetings:
-    """The distinct targets of one source, in order of first meeting, and what is known of each."""
+class Neighbors:
+    """The distinct targets that a source has interacted with, in order of first interaction."""
 
     target: IntArray
     count: IntArray
+    """Number of interactions."""
     last_number: IntArray
+    """Number of the latest interaction."""
     last_time: FloatArray
-    """Seconds."""
+    """Time of the latest interaction, in seconds."""
 
 
 class PairHistory:
-    """Grown by `observe`, read by `of`.
+    """Records interactions with `observe` and returns the neighbors of a source.
 
     >>> history = PairHistory()
     >>> history.observe([0, 0, 0], [5, 7, 5], [1.0, 2.0, 3.0], [1, 2, 3])
-    >>> met = history.of(0)
-    >>> met.target.tolist(), met.count.tolist(), met.last_number.tolist()
+    >>> neighbors = history.neighbors_of(0)
+    >>> neighbors.target.tolist(), neighbors.count.tolist(), neighbors.last_number.tolist()
     ([5, 7], [2, 1], [3, 2])
     """
 
     def __init__(self) -> None:
+        # Each pair has a slot, which is its position in the columns below.
         self._slot_of: dict[tuple[int, int], int] = {}
-        # One growing column per fact; a source keeps the slots of its pairs.
         self._slots_of_source: dict[int, array[int]] = {}
         self._target = array("q")
         self._count = array("q")
@@ -47,60 +50,37 @@ class PairHistory:
 
     def observe(
         self,
-        source: "IntArray | list[int]",
-        target: "IntArray | list[int]",
-        time: "FloatArray | list[float]",
-        number: "IntArray | list[int]",
+        sources: "IntArray | list[int]",
+        targets: "IntArray | list[int]",
+        times: "FloatArray | list[float]",
+        numbers: "IntArray | list[int]",
     ) -> None:
-        """Record meetings, earliest first."""
-        for one, other, at, which in zip(
-            np.asarray(source).tolist(),
-            np.asarray(target).tolist(),
-            np.asarray(time).tolist(),
-            np.asarray(number).tolist(),
+        """Record interactions, earliest first."""
+        for source, target, time, number in zip(
+            np.asarray(sources).tolist(),
+            np.asarray(targets).tolist(),
+            np.asarray(times).tolist(),
+            np.asarray(numbers).tolist(),
             strict=True,
         ):
-            slot = self._slot_of.get((one, other))
+            slot = self._slot_of.get((source, target))
             if slot is None:
-                self._slot_of[one, other] = slot = len(self._target)
-                self._slots_of_source.setdefault(one, array("q")).append(slot)
-                self._target.append(other)
+                self._slot_of[source, target] = slot = len(self._target)
+                self._slots_of_source.setdefault(source, array("q")).append(slot)
+                self._target.append(target)
                 self._count.append(0)
                 self._last_number.append(0)
                 self._last_time.append(0.0)
             self._count[slot] += 1
-            self._last_number[slot] = which
-            self._last_time[slot] = at
+            self._last_number[slot] = number
+            self._last_time[slot] = time
 
-    def of(self, source: int) -> Meetings:
-        """All meetings of a source. The arrays are copies."""
+    def neighbors_of(self, source: int) -> Neighbors:
+        """Return the neighbors of a source as copies, which later interactions do not change."""
         slots = np.frombuffer(self._slots_of_source.get(int(source), array("q")), dtype=np.int64)
-        return Meetings(
+        return Neighbors(
             target=np.frombuffer(self._target, dtype=np.int64)[slots],
             count=np.frombuffer(self._count, dtype=np.int64)[slots],
             last_number=np.frombuffer(self._last_number, dtype=np.int64)[slots],
             last_time=np.frombuffer(self._last_time, dtype=np.float64)[slots],
         )
-
-    def to_arrays(self) -> dict[str, IntArray | FloatArray]:
-        """Everything, one row per pair; `from_arrays` takes it back."""
-        pairs = np.array(list(self._slot_of), dtype=np.int64).reshape(-1, 2)
-        return {
-            "pair_source": pairs[:, 0].copy(),
-            "pair_target": pairs[:, 1].copy(),
-            "pair_count": np.array(self._count, dtype=np.int64),
-            "pair_last_number": np.array(self._last_number, dtype=np.int64),
-            "pair_last_time": np.array(self._last_time, dtype=np.float64),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: "dict[str, IntArray | FloatArray]") -> "PairHistory":
-        history = cls()
-        history.observe(
-            np.asarray(arrays["pair_source"], dtype=np.int64),
-            np.asarray(arrays["pair_target"], dtype=np.int64),
-            np.asarray(arrays["pair_last_time"], dtype=np.float64),
-            np.asarray(arrays["pair_last_number"], dtype=np.int64),
-        )
-        history._count = array("q", np.asarray(arrays["pair_count"], dtype=np.int64).tobytes())
-        return history

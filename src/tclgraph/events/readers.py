@@ -1,4 +1,4 @@
-"""Every kind of log to an `EventStream`: text and Parquet files, data frames, arrays."""
+"""Read an `EventStream` from a text or Parquet file, a data frame or arrays."""
 
 import sys
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from tclgraph.events.identifiers import check_keys, clean_keys
 from tclgraph.events.stream import EventStream, GraphKind, Notify, check_kind
 from tclgraph.events.table import Table
 from tclgraph.events.times import TimeUnit, to_seconds
-from tclgraph.events.writers import GRAPH_METADATA
+from tclgraph.events.writers import KIND_METADATA
 
 _PARQUET_MAGIC = b"PAR1"
 
 
 def print_notice(message: str) -> None:
-    """The default for notices: one line on stderr."""
+    """Print a notice as a line on stderr; the default of every `notify`."""
     print(f"note: {message}", file=sys.stderr)
 
 
@@ -29,29 +29,34 @@ def read_file(
     path: str | Path,
     *,
     kind: GraphKind | None = None,
-    columns: Columns | None = None,
+    columns: Columns | Mapping[str, Any] | None = None,
     time_unit: TimeUnit = "s",
     header: bool | None = None,
     notify: Notify = print_notice,
 ) -> EventStream:
-    """Read a CSV, TSV, SNAP text (each also gzipped) or Parquet file, told apart by content.
+    """Read a CSV, TSV, SNAP text or Parquet file; text may be gzipped.
 
-    `kind=None` takes what a Parquet file that we wrote says, else bipartite.
+    The content decides the format, not the name. `columns` names columns, for example
+    `{"source": "buyer", "target": "product", "time": "bought_at"}`; others are guessed, and
+    `notify` receives the guesses. With `kind=None`, the graph kind is the one in the metadata of a
+    Parquet file from `write_file`, otherwise bipartite.
     """
     path = Path(path)
-    columns = columns or Columns()
+    columns = Columns.of(columns)
     try:
         with path.open("rb") as file:
             start = file.read(len(_PARQUET_MAGIC))
-            # Text is read from the one opening, so that it may come through a pipe.
+            # Open the file only once, so that text can come through a pipe.
             text = None if start == _PARQUET_MAGIC else start + file.read()
         if text is not None:
             table, chosen = read_delimited(text, path, columns, header=header, notify=notify)
             return _to_stream(table, chosen, kind, time_unit, notify)
-        table, chosen, written_graph = _read_parquet(path, columns, notify)
-        return _to_stream(table, chosen, kind or written_graph, time_unit, notify)
+        table, chosen, written_kind = _read_parquet(path, columns, notify)
+        return _to_stream(table, chosen, kind or written_kind, time_unit, notify)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise InputError(
+            f"cannot read {path}: {error.strerror or error}; give a file that can be read"
+        ) from None
 
 
 def _read_parquet(
@@ -64,24 +69,29 @@ def _read_parquet(
         frame = pl.read_parquet(path, columns=chosen.all())
     except pl.exceptions.PolarsError as error:
         reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path.name}: damaged Parquet file ({reason})") from None
-    written = metadata.get(GRAPH_METADATA)
-    graph = None if written is None else check_kind(written)
-    return Table(frame=frame, origin=path.name), chosen, graph
+        raise InputError(
+            f"{path.name}: the Parquet file is damaged ({reason}); get it again"
+        ) from None
+    kind = metadata.get(KIND_METADATA)
+    written_kind = None if kind is None else check_kind(kind)
+    return Table(frame=frame, origin=path.name), chosen, written_kind
 
 
 def read_frame(
     frame: Any,
     *,
     kind: GraphKind | None = None,
-    columns: Columns | None = None,
+    columns: Columns | Mapping[str, Any] | None = None,
     time_unit: TimeUnit = "s",
     notify: Notify = print_notice,
 ) -> EventStream:
-    """Take over a polars, pandas or Arrow table, or a mapping of names to columns."""
+    """Read a polars, pandas or Arrow table, or a mapping of column names to arrays.
+
+    The arguments are those of `read_file`.
+    """
     names = [str(name) for name in _column_names(frame)]
     origin = "data frame"
-    chosen = choose(columns or Columns(), names, has_header=True, origin=origin, notify=notify)
+    chosen = choose(Columns.of(columns), names, has_header=True, origin=origin, notify=notify)
     series = [_column(frame, name) for name in chosen.all()]
     table = Table(frame=pl.DataFrame(series), origin=origin)
     return _to_stream(table, chosen, kind, time_unit, notify)
@@ -93,7 +103,7 @@ def _column_names(frame: Any) -> list[Any]:
     names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
     if names is None:
         raise InputError(
-            f"cannot read a {type(frame).__name__} as a log; give a file, a catalogue name, "
+            f"cannot read a {type(frame).__name__} as a log; give a file, a catalog name, "
             "a polars, pandas or Arrow table, or a mapping of column names to arrays"
         )
     return list(names)
@@ -106,18 +116,21 @@ def _column(frame: Any, name: str) -> pl.Series:
     if hasattr(column, "__arrow_c_stream__") and not hasattr(column, "iloc"):
         return pl.Series(name, column)
     if str(getattr(column, "dtype", "")).startswith("datetime64[") and hasattr(column, "dt"):
-        # pandas: a zone becomes UTC here; polars would need pyarrow for the rest.
+        # polars would need pyarrow to read a pandas column. NumPy converts zoned times to UTC.
         has_zone = column.dt.tz is not None
-        moments = np.asarray(column, dtype="datetime64[ns]")
-        return pl.Series(name, moments).dt.replace_time_zone("UTC" if has_zone else None)
+        datetimes = np.asarray(column, dtype="datetime64[ns]")
+        return pl.Series(name, datetimes).dt.replace_time_zone("UTC" if has_zone else None)
     values = np.asarray(column)
     if values.dtype.kind not in "OUST":
         return pl.Series(name, values)
-    # Text and Python objects go through a list, with None where pandas has its own "missing".
+    # Convert text and Python objects through a list, with None for the missing values of pandas.
     is_missing = np.asarray(column.isna()) if hasattr(column, "isna") else np.zeros(len(values))
-    known = [None if gone else one for one, gone in zip(values.tolist(), is_missing, strict=True)]
+    known_values = [
+        None if missing else value
+        for value, missing in zip(values.tolist(), is_missing, strict=True)
+    ]
     try:
-        return pl.Series(name, known)
+        return pl.Series(name, known_values)
     except TypeError:
         raise InputError(
             f"data frame: column {name!r} mixes types; make all its values text or all numbers"
@@ -132,17 +145,20 @@ def _to_stream(
     notify: Notify,
 ) -> EventStream:
     if not len(table.frame):
-        raise InputError(f"{table.origin}: no rows; the log is empty")
+        raise InputError(f"{table.origin}: the table has no rows; use a log with events")
     source, target = (_keys(table, name) for name in (chosen.source, chosen.target))
     time = to_seconds(
         table.frame[chosen.time], time_unit, lambda row: table.place(row, chosen.time), notify
     )
     if (np.diff(time) < 0).any():
         row = int(np.argmax(np.diff(time) < 0)) + 1
-        notify(f"{table.place(row, chosen.time)}: time runs backwards; the events were sorted")
+        notify(
+            f"{table.place(row, chosen.time)}: the time is earlier than in the row before; "
+            "the events were sorted"
+        )
     if kind is None:
         kind = "bipartite"
-        _remark_on_shared_keys(source, target, table.origin, notify)
+        _notify_of_shared_keys(source, target, table.origin, notify)
     return EventStream.from_columns(
         source,
         target,
@@ -173,13 +189,13 @@ def _numbers(table: Table, name: str | None) -> Any:
     return numbers.to_numpy()
 
 
-def _remark_on_shared_keys(
+def _notify_of_shared_keys(
     source: pl.Series, target: pl.Series, origin: str, notify: Notify
 ) -> None:
     sources, targets = set(source.unique().to_list()), set(target.unique().to_list())
     shared = len(sources & targets)
     if 2 * shared > min(len(sources), len(targets)):
         notify(
-            f"{origin}: {shared} keys are both source and target, read as different things; "
-            "pass --kind one-mode if they are the same"
+            f"{origin}: {shared} keys are both source and target and are read as different nodes; "
+            "pass --kind one-mode if they are the same nodes"
         )

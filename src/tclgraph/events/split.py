@@ -1,27 +1,34 @@
-"""Chronological train, validation and test parts of one stream."""
+"""Chronological split of a stream into train, validation and test parts."""
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from tclgraph.errors import InputError
+from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.stream import EventStream
 
 SplitBy: TypeAlias = Literal["rows", "time"]
 Part: TypeAlias = Literal["train", "valid", "test"]
 
 
+def check_split_by(by: str) -> SplitBy:
+    """Return `by` if it is a valid value; otherwise raise an `InputError`."""
+    if by not in get_args(SplitBy):
+        raise InputError(f"cannot split by {by!r}; {did_you_mean(by, get_args(SplitBy))}")
+    return cast("SplitBy", by)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """`events` cut in two places: [0, train_end) | [train_end, valid_end) | [valid_end, end)."""
+    """Events and two cuts: [0, train_end) | [train_end, valid_end) | [valid_end, end)."""
 
     events: EventStream
     train_end: int
     valid_end: int
     shares: str
-    """As people write it: 60/20/20."""
+    """Percentages of train, valid and test, written as 60/20/20."""
     by: SplitBy
     seen_only: bool
 
@@ -57,24 +64,27 @@ def split(
     by: SplitBy = "rows",
     seen_only: bool = False,
 ) -> Split:
-    """Cut a stream by shares of its rows or of its time span.
+    """Split a stream by shares of its rows or of its time span.
 
-    A cut by time puts an event that lies exactly on it into the later part. With `seen_only`,
-    validation and test rows are dropped whose source never acts as a source in train or whose
-    target never acts as a target there (how the paper's authors made their sets), and the nodes
-    that are left are numbered anew.
+    If the stream is split by time, an event exactly at a cut belongs to the later part. With
+    `seen_only`, validation and test events are dropped if their source is never a source in train
+    or their target is never a target in train, as in the data sets of the paper's authors. The
+    remaining nodes are renumbered.
 
     >>> stream = EventStream.from_columns(list("aabab"), list("xyxyx"), range(5))
     >>> parts = split(stream, 0.6, 0.2)
     >>> str(parts), parts.sizes
     ('60/20/20 of rows', {'train': 3, 'valid': 1, 'test': 1})
     """
-    # Exact shares: 0.6 + 0.2 must be 8/10, or a row changes sides on some machines.
+    check_split_by(by)
+    # Fractions are exact. With floats, 0.1 + 0.2 exceeds 3/10 and could move a cut by a row.
     train_share, valid_share = Fraction(str(train)), Fraction(str(valid))
     test_share = 1 - train_share - valid_share
     shares = "/".join(f"{float(100 * share):g}" for share in (train_share, valid_share, test_share))
     if min(train_share, valid_share, test_share) <= 0:
-        raise InputError(f"the split {shares} leaves a part empty; give three positive shares")
+        raise InputError(
+            f"the split {shares} leaves a part empty; give three positive shares, like 70/15/15"
+        )
     cuts = (train_share, train_share + valid_share)
     if by == "rows":
         train_end, valid_end = (int(len(stream) * cut) for cut in cuts)
@@ -95,27 +105,34 @@ def split(
         by=by,
         seen_only=seen_only,
     )
-    for part, size in result.sizes.items():
-        if size == 0:
-            raise InputError(
-                f"the split {result} leaves {part} empty ({len(stream)} events in all); "
-                "give that part a larger share or bring a longer log"
-            )
-    if len(np.unique(result.events.target)) == 1:
-        only = result.events.targets.key(int(result.events.target[0]))
-        raise InputError(f"the log has one target only ({only!r}); ranking needs at least two")
+    _check(result, num_events=len(stream))
     return result
 
 
+def _check(result: Split, *, num_events: int) -> None:
+    """Refuse a split with an empty part or with a single target."""
+    for part, size in result.sizes.items():
+        if size == 0:
+            raise InputError(
+                f"the split {result} leaves {part} empty (the log has {num_events} events); "
+                "give that part a larger share or use a longer log"
+            )
+    if len(np.unique(result.events.target)) == 1:
+        target = result.events.targets.key(int(result.events.target[0]))
+        raise InputError(
+            f"the log has only one target ({target!r}), but ranking needs at least two; "
+            "use another log or another target column"
+        )
+
+
 def _drop_unseen(stream: EventStream, train_end: int, valid_end: int) -> tuple[EventStream, int]:
-    is_kept = np.isin(stream.source, stream.source[:train_end])
-    is_kept &= np.isin(stream.target, stream.target[:train_end])
-    is_kept[:train_end] = True
-    return stream[is_kept], int(is_kept[:valid_end].sum())
+    is_seen = np.isin(stream.source, stream.source[:train_end])
+    is_seen &= np.isin(stream.target, stream.target[:train_end])
+    return stream[is_seen], int(is_seen[:valid_end].sum())
 
 
 def parse_shares(text: str) -> tuple[float, float]:
-    """Train and validation shares from "60/20/20" (or "0.6/0.2/0.2").
+    """Return the train and validation shares of a text like "60/20/20" or "0.6/0.2/0.2".
 
     >>> parse_shares("70/15/15")
     (0.7, 0.15)

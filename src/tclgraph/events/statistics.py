@@ -1,4 +1,4 @@
-"""What a log looks like: the row of the paper's Table 1, and a little more."""
+"""Statistics of a log: the columns of the paper's Table 1 and a few more."""
 
 from dataclasses import dataclass
 
@@ -12,28 +12,30 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """Counts of the whole log, train to test."""
+    """Statistics of all events of a log, from train to test."""
 
     interactions: int
     sources: int
     targets: int
     nodes: int
-    """Distinct nodes; in a one-mode graph those on both sides count once."""
+    """Number of distinct nodes. A node on both sides of a one-mode graph counts once."""
     days: float
     repetition_density: float
-    """Percent of interactions whose (source, target) came before. What the paper's table prints."""
+    """Percentage of interactions whose (source, target) occurred before. The paper's Table 1
+    prints this figure."""
     repetition_density_in_text: float
-    """Percent of test interactions whose (source, target) occurs in train: what its text says."""
+    """Percentage of test interactions whose (source, target) occurs in train. The paper's text
+    defines repetition density this way."""
     median_interval: float
-    """Seconds between consecutive events of a node, in the middle."""
+    """Median of the seconds between consecutive events of a node."""
     first_time: float
     last_time: float
 
 
 def describe(split: Split) -> Description:
-    """Describe the events of a split; its two cuts matter to the text's density only."""
+    """Return the statistics of a split; only `repetition_density_in_text` depends on its cuts."""
     events = split.events
-    # Ordered pairs in both kinds of graph: the paper counts sender→receiver.
+    # Pairs are ordered in both kinds of graph, because the paper counts sender→receiver.
     pair = events.source * events.num_targets + events.target
     gaps = intervals(events)
     known_gaps = gaps[~np.isnan(gaps)]

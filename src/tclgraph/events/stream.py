@@ -1,16 +1,16 @@
-"""An immutable, validated log of who interacted with what and when.
+"""`EventStream`: an immutable, validated log of interactions between sources and targets.
 
-Events stand in time order; simultaneous events keep the order in which they were given, and that
-order counts: event 7 happened before event 8 even where their times are equal. Times are float64
-seconds. In a *bipartite* graph sources and targets are different things with an id space each; in
-a *one-mode* graph (a person sends and receives) they share one.
+Events are in time order. Simultaneous events keep their given order, and that order counts: event
+7 happened before event 8 even if their times are equal. Times are float64 seconds. In a *bipartite*
+graph, sources and targets are different nodes and have separate id spaces. In a *one-mode* graph
+(a person sends and receives), they share an id space.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import polars as pl
@@ -25,21 +25,19 @@ if TYPE_CHECKING:
 
 GraphKind: TypeAlias = Literal["bipartite", "one-mode"]
 Notify: TypeAlias = Callable[[str], None]
-"""Where remarks about an input go (a guessed column, a file that had to be sorted)."""
+"""Receives notices about an input, such as a guessed column or a file that had to be sorted."""
 
 
 def check_kind(kind: str) -> GraphKind:
-    """The kind of graph, or an `InputError` that names the nearest one."""
-    if kind == "bipartite":
-        return "bipartite"
-    if kind == "one-mode":
-        return "one-mode"
-    raise InputError(f"unknown kind of graph {kind!r}; {did_you_mean(kind, get_args(GraphKind))}")
+    """Return `kind` if it is a valid graph kind; otherwise raise an `InputError`."""
+    if kind not in get_args(GraphKind):
+        raise InputError(f"unknown graph kind {kind!r}; {did_you_mean(kind, get_args(GraphKind))}")
+    return cast("GraphKind", kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EventStream:
-    """Columns of equal length, read-only, in time order.
+    """Read-only columns of equal length, in time order.
 
     >>> stream = EventStream.from_columns(["ann", "bob"], ["tea", "jam"], [0.0, 60.0])
     >>> stream.target.tolist(), stream.targets.key(1), stream.duration
@@ -49,35 +47,43 @@ class EventStream:
     source: IntArray
     target: IntArray
     time: FloatArray
-    """Seconds, never decreasing."""
+    """Times in seconds, in non-decreasing order."""
     kind: GraphKind
     sources: Identifiers
     targets: Identifiers
-    """The very object that `sources` is, in a one-mode graph."""
+    """Keys of the targets; in a one-mode graph the same object as `sources`."""
     label: FloatArray | None = None
     weight: FloatArray | None = None
     features: NDArray[np.float32] | None = None
-    """One row per event."""
+    """Event features, one row per event."""
 
     def __post_init__(self) -> None:
         for name, column in self._columns().items():
             if len(column) != len(self.time):
                 raise InputError(
-                    f"column {name!r} has {len(column)} rows where time has {len(self.time)}"
+                    f"column {name!r} has {len(column)} rows, but time has {len(self.time)}; "
+                    "give columns of equal length"
                 )
             column.flags.writeable = False
         if (bad := np.flatnonzero(~np.isfinite(self.time))).size:
-            raise InputError(f"time of event {bad[0]} is {self.time[bad[0]]}; times must be finite")
+            raise InputError(
+                f"the time of event {bad[0]} is {self.time[bad[0]]}; give finite times"
+            )
         if (backwards := np.flatnonzero(np.diff(self.time) < 0)).size:
-            raise InputError(f"time runs backwards at event {backwards[0] + 1}; sort the events")
+            raise InputError(
+                f"event {backwards[0] + 1} is earlier than the event before it; sort the events"
+            )
         for name, ids, count in (
             ("source", self.source, self.num_sources),
             ("target", self.target, self.num_targets),
         ):
             if len(ids) and (ids.min() < 0 or ids.max() >= count):
-                raise InputError(f"{name} ids must lie in 0..{count - 1}")
+                raise InputError(f"{name} ids must be between 0 and {count - 1}; renumber them")
         if (self.kind == "one-mode") != (self.sources is self.targets):
-            raise InputError("a one-mode graph, and no other, has one id space for both sides")
+            raise InputError(
+                "sources and targets must be the same object in a one-mode graph and different "
+                "objects in a bipartite graph"
+            )
 
     @classmethod
     def from_columns(
@@ -91,14 +97,14 @@ class EventStream:
         weight: ArrayLike | None = None,
         features: ArrayLike | None = None,
     ) -> EventStream:
-        """Number the keys, sort by time (stable) and check everything once."""
+        """Build a stream from columns: number the keys, sort by time (stable) and validate."""
         check_kind(kind)
         if not len(source) == len(target) == len(time):
             raise InputError(
-                "source, target and time must be equally long, "
+                "source, target and time must have the same length, "
                 f"not {len(source)}, {len(target)} and {len(time)}"
             )
-        # Copies, always: the caller's arrays must stay theirs to write to.
+        # Always copy: the stream makes its arrays read-only, and the caller's must stay writable.
         seconds = np.array(time, dtype=np.float64)
         order = np.argsort(seconds, kind="stable")
         source_keys = _key_column("source", source, order)
@@ -137,7 +143,7 @@ class EventStream:
 
     @property
     def num_sources(self) -> int:
-        """Size of the source id space; a part of a stream keeps the ids of the whole."""
+        """Size of the source id space; a slice of a stream keeps the ids of the stream."""
         return len(self.sources)
 
     @property
@@ -146,40 +152,40 @@ class EventStream:
 
     @property
     def duration(self) -> float:
-        """Seconds from the first event to the last."""
+        """Seconds between the first and the last event."""
         return float(self.time[-1] - self.time[0]) if len(self) else 0.0
 
     def __getitem__(self, rows: slice | BoolArray) -> EventStream:
-        """A part of the stream, under the ids of the whole."""
-        parts: dict[str, Any] = {name: column[rows] for name, column in self._columns().items()}
-        return replace(self, **parts)
+        """Return the selected events; ids stay the same."""
+        selected: dict[str, Any] = {name: column[rows] for name, column in self._columns().items()}
+        return replace(self, **selected)
 
     def before(self, time: float) -> EventStream:
-        """The events strictly before a time."""
+        """Return the events strictly before a time."""
         return self[: int(np.searchsorted(self.time, time, side="left"))]
 
     def compact(self) -> EventStream:
-        """The same events with only the nodes that occur, numbered anew by first appearance."""
+        """Return the same events without unused ids; nodes are renumbered by first appearance."""
         if self.kind == "one-mode":
-            kept, ids = number(pl.Series(np.stack([self.source, self.target], axis=1).ravel()))
-            both = Identifiers(self.sources.keys.gather(kept))
+            used, ids = number(pl.Series(np.stack([self.source, self.target], axis=1).ravel()))
+            nodes = Identifiers(self.sources.keys.gather(used))
             return replace(
-                self, source=ids[0::2].copy(), target=ids[1::2].copy(), sources=both, targets=both
+                self, source=ids[0::2].copy(), target=ids[1::2].copy(), sources=nodes, targets=nodes
             )
-        kept_sources, source = number(pl.Series(self.source))
-        kept_targets, target = number(pl.Series(self.target))
+        used_sources, source = number(pl.Series(self.source))
+        used_targets, target = number(pl.Series(self.target))
         return replace(
             self,
             source=source,
             target=target,
-            sources=Identifiers(self.sources.keys.gather(kept_sources)),
-            targets=Identifiers(self.targets.keys.gather(kept_targets)),
+            sources=Identifiers(self.sources.keys.gather(used_sources)),
+            targets=Identifiers(self.targets.keys.gather(used_targets)),
         )
 
     def pairs(self) -> IntArray:
-        """One integer per event that is equal where the same two have met.
+        """Return an integer per event that identifies its pair of nodes.
 
-        In a one-mode graph a meeting has no direction: a→b and b→a are the same pair.
+        In a one-mode graph a pair has no direction: a→b and b→a are the same pair.
         """
         first, second = self.source, self.target
         if self.kind == "one-mode":
@@ -189,13 +195,13 @@ class EventStream:
     def split(
         self, train: float, valid: float, *, by: SplitBy = "rows", seen_only: bool = False
     ) -> Split:
-        """Cut chronologically into train, valid and (the rest) test; see `Split`."""
-        from tclgraph.events.split import split  # a split is made of streams, so it imports us
+        """Split chronologically into train, valid and the rest, test; see `split.split`."""
+        from tclgraph.events.split import split  # split.py imports this module
 
         return split(self, train, valid, by=by, seen_only=seen_only)
 
     def equals(self, other: EventStream) -> bool:
-        """Whether every column, key and the kind of graph are the same, bit for bit."""
+        """Return whether all columns, the keys and the graph kind are equal, bit for bit."""
         ours, theirs = self._columns(), other._columns()
         return (
             self.kind == other.kind
@@ -209,7 +215,7 @@ class EventStream:
 def _key_column(
     name: str, keys: pl.Series | Sequence[Key] | NDArray[Any], order: IntArray
 ) -> pl.Series:
-    # Through a list: NumPy's text and object arrays are not all understood by polars.
+    # Convert through a list because polars does not accept all of NumPy's text and object arrays.
     series = keys if isinstance(keys, pl.Series) else pl.Series(np.asarray(keys).tolist())
     clean = clean_keys(series, name)
     check_keys(clean, lambda row: f"{name} of event {row}")
@@ -221,7 +227,7 @@ def _number_together(
 ) -> tuple[IntArray, IntArray, Identifiers]:
     if source.dtype != target.dtype:
         source, target = source.cast(pl.String), target.cast(pl.String)
-    # Interleaved, so that ids follow the order in which people enter the log.
+    # Interleave the sides, so that ids follow the order of first appearance in the log.
     rows = np.arange(2 * len(source)).reshape(2, -1).T.ravel()
     distinct, ids = number(pl.concat([source, target]).gather(rows))
     return ids[0::2].copy(), ids[1::2].copy(), Identifiers(distinct)

@@ -1,4 +1,4 @@
-"""A table as it came from outside, and how to point at a place in it."""
+"""A table of raw columns that can name a place in its file."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from tclgraph.arrays import IntArray
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Raw columns plus what an error message needs to name a row."""
+    """Raw columns, and what an error message needs to name a row."""
 
     frame: pl.DataFrame
     origin: str
-    """The file's name, or what else the rows came from."""
+    """Name of the file, or of another origin of the rows."""
     skipped_lines: int | None = None
-    """Lines before row 1 of a text file; None where rows are not lines."""
+    """Number of lines before row 1 of a text file; None if rows are not lines."""
     row_of: IntArray | None = None
-    """Position in the file of every row, where blank lines were left out."""
+    """Position of every row in the file; None if no blank lines were removed."""
 
     def place(self, row: int, column: str) -> str:
-        """A row (counted from 1, header apart) and a column, for people.
+        """Return a description of a cell. It counts rows from 1 and leaves the header out.
 
         >>> Table(frame=pl.DataFrame(), origin="log.csv", skipped_lines=1).place(2, "time")
         "log.csv, row 3 (line 4), column 'time'"

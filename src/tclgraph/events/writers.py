@@ -1,4 +1,4 @@
-"""An `EventStream` to a Parquet or CSV file that reads back unchanged."""
+"""Write an `EventStream` to a Parquet or CSV file that reads back unchanged."""
 
 import os
 from collections.abc import Iterator
@@ -10,17 +10,20 @@ import polars as pl
 from tclgraph.errors import InputError
 from tclgraph.events.stream import EventStream
 
-GRAPH_METADATA = "tclgraph.graph"
-"""Key in a Parquet file's metadata under which the kind of graph is kept. CSV cannot keep it."""
+KIND_METADATA = "tclgraph.kind"
+"""Key of the graph kind in the metadata of a Parquet file. A CSV file has no such metadata."""
 
 
 def write_file(stream: EventStream, path: str | Path) -> None:
-    """Write a stream; the ending (.parquet or .csv) says the format. Whole or not at all."""
+    """Write a stream to a file whose name ends in .parquet or .csv.
+
+    The file is written completely or not at all.
+    """
     path = Path(path)
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"cannot write {path.name}: the name must end in .parquet or .csv")
     if path.suffix == ".parquet":
-        write_parquet(_frame(stream), path, metadata={GRAPH_METADATA: stream.kind})
+        write_parquet(_frame(stream), path, metadata={KIND_METADATA: stream.kind})
         return
     with replacing(path) as temporary:
         _frame(stream).write_csv(temporary)
@@ -29,11 +32,11 @@ def write_file(stream: EventStream, path: str | Path) -> None:
 def write_parquet(
     frame: pl.DataFrame, path: Path, *, metadata: dict[str, str] | None = None
 ) -> None:
-    """Write a table, whole or not at all."""
+    """Write a table to a Parquet file, completely or not at all."""
     with replacing(path) as temporary:
         try:
             frame.write_parquet(temporary, metadata=metadata)
-        except pl.exceptions.ComputeError as error:  # a full disk
+        except pl.exceptions.ComputeError as error:  # polars wraps the error of a full disk
             raise OSError(str(error)) from None
 
 
@@ -48,15 +51,18 @@ def _frame(stream: EventStream) -> pl.DataFrame:
     if stream.weight is not None:
         columns.append(pl.Series("weight", stream.weight))
     if stream.features is not None:
-        columns += [pl.Series(f"feature_{n}", one) for n, one in enumerate(stream.features.T)]
+        columns += [
+            pl.Series(f"feature_{position}", column)
+            for position, column in enumerate(stream.features.T)
+        ]
     return pl.DataFrame(columns)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block ends well.
+    """Yield a temporary path that replaces `path` when the block ends without an error.
 
-    An error or a crash leaves the old file, or none, but never half of one.
+    After an error or a crash, `path` is unchanged: the old file or no file, never a partial one.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -66,7 +72,9 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; check the folder and the disk space"
+        ) from None
     finally:
         with suppress(OSError):
             temporary.unlink()

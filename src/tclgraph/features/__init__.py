@@ -1,1 +1,1 @@
-"""What is known just before a query, of the source, its past partners and every candidate."""
+"""History features: what the events before a query say about its source and its candidates."""

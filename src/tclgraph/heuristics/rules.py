@@ -1,70 +1,67 @@
-"""Rules without a parameter to learn, shown beside every learned model.
+"""Heuristic baselines: rules without learned parameters.
 
-One that does not beat them is not worth running.
+Reports show them beside every learned model. A model that does not beat them is not worth using.
 
-Each is a ranking in two steps: first by what source and candidate have had with each other (the
-*pair key*), then by what the candidate has been doing (the *target key*):
+Each heuristic sorts the candidates by two keys: first by the interactions between the source and
+the candidate (the *pair key*), then by the interactions of the candidate (the *target key*):
 
-| name            | pair key                                | target key              |
-|-----------------|-----------------------------------------|-------------------------|
-| popularity      |                                         | times acted upon        |
-| global-recency  |                                         | last time acted upon    |
-| own-recency     | last meeting                            | last time acted upon    |
-| own-frequency   | number of meetings                      | last time acted upon    |
-| last-contact    | last meeting, either way                | last activity, any role |
-| edgebank        | met at all                              | last time acted upon    |
-| edgebank-window | met within the window before the query  | last time acted upon    |
+| name            | pair key                                 | target key                        |
+|-----------------|------------------------------------------|-----------------------------------|
+| popularity      | none                                     | number of events as a target      |
+| global-recency  | none                                     | last event as a target            |
+| own-recency     | last interaction                         | last event as a target            |
+| own-frequency   | number of interactions                   | last event as a target            |
+| last-contact    | last interaction, in either direction    | last event as a source or target  |
+| edgebank        | whether they have interacted             | last event as a target            |
+| edgebank-window | whether they have interacted within the  | last event as a target            |
+|                 | window before the query                  |                                   |
 
-"Last" goes by the order of events, so simultaneous events have an order too. Candidates without
-any history share the lowest score.
+"Last" refers to the position of the event, so it is well defined for simultaneous events.
+Candidates without any history share the lowest score.
 """
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
-from safetensors import safe_open
-from safetensors.numpy import save as to_bytes
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
-from tclgraph.events.pair_history import Meetings, PairHistory
+from tclgraph.events.pair_history import Neighbors, PairHistory
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
-from tclgraph.events.writers import replacing
 from tclgraph.models.interface import Model
 
-PairKey: TypeAlias = Literal["none", "last", "count", "met", "met in window"]
+PairKey: TypeAlias = Literal["none", "last", "count", "interacted", "interacted in window"]
 
-# Scores are pair key times this plus target key: exact in float64 up to 4 billion events of which
-# 2 million are between the same two.
-_PAIR_FIRST = 2.0**32
-# EdgeBank's window is as long as the test period that it was made for, 15 % of the data.
+# A score is the pair key times this factor plus the target key. It is exact in float64 for up to
+# 4 billion events, of which up to 2 million may be between the same pair.
+_PAIR_FACTOR = 2.0**32
+# EdgeBank's authors chose a window as long as their test period, 15 % of the data.
 _WINDOW_SHARE = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A row of the table above."""
+    """The keys of a heuristic; a row of the table above."""
 
     pair: PairKey = "none"
     target: Literal["last", "count"] = "last"
     is_two_way: bool = False
-    """Whether a meeting counts for both, and acting as well as being acted upon."""
+    """Whether an event counts in both directions: also for the pair (target, source), and also for
+    the target key of its source."""
 
 
 class Heuristic(Model):
-    """What all the rules share: the state they count in, and how it becomes scores."""
+    """Base class of the heuristics: keeps the history and scores candidates by a `Rule`."""
 
     rule: ClassVar[Rule]
 
     def fit(self, split: Split) -> Self:
         if self.rule.is_two_way and split.events.kind != "one-mode":
             raise InputError(
-                f"{self.name} needs a graph where the same nodes act and are acted upon; "
-                "pass --kind one-mode or take own-recency"
+                f"{self.name} needs a one-mode graph, where nodes are both sources and targets; "
+                "pass --kind one-mode or use own-recency"
             )
         train = split.train
         recent = train.time[int((1 - _WINDOW_SHARE) * len(train)) :]
@@ -73,6 +70,11 @@ class Heuristic(Model):
         self.start_state(split.events)
         self.observe(train)
         return self
+
+    @property
+    def _window(self) -> float:
+        """Length of EdgeBank's window, in seconds."""
+        return float(self.measured["window"])
 
     def reset_state(self) -> None:
         self._num_observed = 0
@@ -98,43 +100,44 @@ class Heuristic(Model):
             self._pairs.observe(events.source, events.target, events.time, number)
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
-        pair_key = self._pair_keys(source, time)
-        pair_key *= _PAIR_FIRST
-        pair_key += self._target_key
-        return pair_key
+        self.check_fitted()
+        scores = self._pair_keys(source, time)
+        scores *= _PAIR_FACTOR
+        scores += self._target_key
+        return scores
 
-    def _pair_keys(self, source: IntArray, time: FloatArray) -> FloatArray:
-        """Pair key of every candidate for every query, by the state as it is."""
-        keys = np.zeros((len(source), self.state.space.num_targets))
+    def _pair_keys(self, sources: IntArray, times: FloatArray) -> FloatArray:
+        """Return the pair key of every candidate (column) for every query (row)."""
+        keys = np.zeros((len(sources), self.state.space.num_targets))
         if self.rule.pair == "none":
             return keys
-        for row, (one, at) in enumerate(zip(source.tolist(), time.tolist(), strict=True)):
-            met = self._pairs.of(one)
-            keys[row, met.target] = self._pair_key(met, at)
+        for row, (source, time) in enumerate(zip(sources.tolist(), times.tolist(), strict=True)):
+            neighbors = self._pairs.neighbors_of(source)
+            keys[row, neighbors.target] = self._pair_key(neighbors, time)
         return keys
 
-    def _pair_key(self, met: Meetings, time: float) -> IntArray | FloatArray:
+    def _pair_key(self, neighbors: Neighbors, time: float) -> IntArray | FloatArray:
         match self.rule.pair:
             case "last":
-                return met.last_number
+                return neighbors.last_number
             case "count":
-                return met.count
-            case "met":
-                return np.ones(len(met.target))
-            case "met in window":
-                return (time - met.last_time <= self.measured["window"]).astype(np.float64)
+                return neighbors.count
+            case "interacted":
+                return np.ones(len(neighbors.target))
+            case "interacted in window":
+                return (time - neighbors.last_time <= self._window).astype(np.float64)
             case "none":
-                return np.zeros(len(met.target))
+                return np.zeros(len(neighbors.target))
 
     def score_each(self, events: EventStream) -> ScoreArray:
-        """All rows by the state before the block, then each event written into later rows."""
+        """Score all rows with the state before the block, then add each event to later rows."""
         scores = self._pair_keys(events.source, events.time)
         for event in range(len(events) - 1):
-            one, other = events.source[event], events.target[event]
-            self._reveal_pair(scores, events, event, one, other)
+            source, target = events.source[event], events.target[event]
+            self._reveal_pair(scores, events, event, source, target)
             if self.rule.is_two_way:
-                self._reveal_pair(scores, events, event, other, one)
-        scores *= _PAIR_FIRST
+                self._reveal_pair(scores, events, event, target, source)
+        scores *= _PAIR_FACTOR
         scores += self._target_keys_before(events)
         self.observe(events)
         return scores
@@ -142,21 +145,22 @@ class Heuristic(Model):
     def _reveal_pair(
         self, keys: FloatArray, events: EventStream, event: int, source: int, target: int
     ) -> None:
+        """Add an interaction at the time of `event` to the pair keys of later rows."""
         later = event + 1 + np.flatnonzero(events.source[event + 1 :] == source)
         match self.rule.pair:
             case "last":
                 keys[later, target] = self._num_observed + 1 + event
             case "count":
                 keys[later, target] += 1
-            case "met":
+            case "interacted":
                 keys[later, target] = 1
-            case "met in window":
-                keys[later, target] = events.time[later] - events.time[event] <= self.measured["window"]
+            case "interacted in window":
+                keys[later, target] = events.time[later] - events.time[event] <= self._window
             case "none":
                 pass
 
     def _target_keys_before(self, events: EventStream) -> FloatArray:
-        """Row j: the target keys after the block's events before j."""
+        """Return in row j the target keys after the events before event j of the block."""
         keys = np.tile(self._target_key, (len(events), 1))
         for event in range(len(events) - 1):
             target = events.target[event]
@@ -167,7 +171,6 @@ class Heuristic(Model):
             if self.rule.is_two_way:
                 keys[event + 1 :, events.source[event]] = self._num_observed + 1 + event
         return keys
-
 
 
 class Popularity(Heuristic):
@@ -197,12 +200,12 @@ class LastContact(Heuristic):
 
 class EdgeBank(Heuristic):
     name = "edgebank"
-    rule = Rule(pair="met")
+    rule = Rule(pair="interacted")
 
 
 class EdgeBankWindow(Heuristic):
     name = "edgebank-window"
-    rule = Rule(pair="met in window")
+    rule = Rule(pair="interacted in window")
 
 
 _ALL = (
@@ -217,5 +220,7 @@ _ALL = (
 
 
 def heuristics_for(kind: GraphKind) -> tuple[type[Heuristic], ...]:
-    """The rules that any learned model must beat on this kind of graph."""
-    return tuple(one for one in _ALL if kind == "one-mode" or not one.rule.is_two_way)
+    """Return the heuristics that apply to a graph kind."""
+    return tuple(
+        heuristic for heuristic in _ALL if kind == "one-mode" or not heuristic.rule.is_two_way
+    )

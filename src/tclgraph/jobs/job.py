@@ -25,10 +25,10 @@ from tclgraph.arrays import FloatArray
 from tclgraph.environment import environment, peak_megabytes
 from tclgraph.errors import InputError
 from tclgraph.evaluation.protocol import evaluate
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.events.writers import replacing
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 from tclgraph.training.loop import best_epoch
 from tclgraph.training.progress import ProgressCallback
 from tclgraph.training.run_folder import RunFolder, fingerprint
@@ -38,7 +38,7 @@ from tclgraph.training.run_folder import RunFolder, fingerprint
 class Job:
     """What is to be done."""
 
-    data: Data
+    data: LogSpec
     events: str
     """Digest of the events and of how they are split."""
     model: str

@@ -1,1 +1,1 @@
-"""Parts that models are made of. They know tensors and nothing of events."""
+"""Layers that models are built from. They work on tensors and know nothing of events."""

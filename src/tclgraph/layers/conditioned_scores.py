@@ -1,6 +1,6 @@
-"""One number for every candidate of every query, by a small network that each query can tune.
+"""Scores of candidates by a small network whose output weights depend on the query.
 
-Shapes: B queries, K candidates, F facts, H hidden.
+Shapes: B queries, K candidates, F features, H hidden units.
 """
 
 from typing import Any
@@ -8,65 +8,69 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Queries at a time: the hidden values of so many stay near the processor. Made whole for a block of
-# queries they would be hundreds of megabytes, and moving them would be all the work.
-_QUERIES_AT_ONCE = 8
+# Queries are processed in chunks whose hidden values fit in cache. For a whole block of queries the
+# hidden values would take hundreds of megabytes, and the time would be spent on moving them.
+_CHUNK_SIZE = 8
 
 
 class ConditionedScores(nn.Module):
-    """score = Σ_h c_h · ReLU(w_h · facts + b_h), where the query gives c.
+    """Compute score = Σ_h c_h · ReLU(w_h · features + b_h), with coefficients c from the query.
 
-    `mean` and `inverse` standardise the facts; they are folded into the weights, as the facts
-    themselves are too many to touch twice. No gradient flows into facts.
+    `mean` and `inverse` standardize the features: (feature - mean) · inverse. They are folded into
+    the weights, because the features are too large to be copied. The features get no gradient.
     """
 
-    def __init__(self, num_facts: int, hidden: int) -> None:
+    def __init__(self, num_features: int, hidden: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(hidden, num_facts) / num_facts**0.5)
+        self.weight = nn.Parameter(torch.randn(hidden, num_features) / num_features**0.5)
         self.bias = nn.Parameter(torch.randn(hidden) / 2)
 
     def forward(
-        self, facts_BFK: Tensor, mean_F: Tensor, inverse_F: Tensor, by_BH: Tensor
+        self, features_BFK: Tensor, mean_F: Tensor, inverse_F: Tensor, coefficient_BH: Tensor
     ) -> Tensor:
         weight_HF = self.weight * inverse_F
         bias_H = self.bias - weight_HF @ mean_F
-        scores: Tensor = _Scores.apply(facts_BFK, weight_HF, bias_H, by_BH)  # type: ignore[no-untyped-call]
+        scores: Tensor = _Scores.apply(features_BFK, weight_HF, bias_H, coefficient_BH)  # type: ignore[no-untyped-call]
         return scores
 
 
 class _Scores(torch.autograd.Function):
-    """Hidden values are made again on the way back, a few queries at a time."""
+    """Compute scores by chunks of queries.
+
+    The backward pass recomputes the hidden values, which are too large to be stored.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, facts_BFK: Tensor, weight_HF: Tensor, bias_H: Tensor, by_BH: Tensor
+        ctx: Any, features_BFK: Tensor, weight_HF: Tensor, bias_H: Tensor, coefficient_BH: Tensor
     ) -> Tensor:
-        ctx.save_for_backward(facts_BFK, weight_HF, bias_H, by_BH)
-        parts = [
-            torch.bmm(by_BH[some, None], _hidden(facts_BFK[some], weight_HF, bias_H))[:, 0]
-            for some in _pieces(len(facts_BFK))
-        ]
-        return torch.cat(parts) if parts else facts_BFK.new_empty(0, facts_BFK.shape[2])
+        ctx.save_for_backward(features_BFK, weight_HF, bias_H, coefficient_BH)
+        scores = []
+        for chunk in _chunks(len(features_BFK)):
+            hidden = _hidden(features_BFK[chunk], weight_HF, bias_H)
+            scores.append(torch.bmm(coefficient_BH[chunk, None], hidden)[:, 0])
+        return torch.cat(scores) if scores else features_BFK.new_empty(0, features_BFK.shape[2])
 
     @staticmethod
-    def backward(ctx: Any, slope_BK: Tensor) -> tuple[None, Tensor, Tensor, Tensor]:
-        facts_BFK, weight_HF, bias_H, by_BH = ctx.saved_tensors
-        weight_slope, bias_slope = torch.zeros_like(weight_HF), torch.zeros_like(bias_H)
-        by_slope = torch.empty_like(by_BH)
-        for some in _pieces(len(facts_BFK)):
-            hidden = _hidden(facts_BFK[some], weight_HF, bias_H)
-            by_slope[some] = torch.bmm(hidden, slope_BK[some, :, None])[:, :, 0]
-            through = by_BH[some, :, None] * slope_BK[some, None]
-            through *= hidden.sign_()
-            weight_slope += torch.bmm(through, facts_BFK[some].transpose(1, 2)).sum(dim=0)
-            bias_slope += through.sum(dim=(0, 2))
-        return None, weight_slope, bias_slope, by_slope
+    def backward(ctx: Any, gradient_BK: Tensor) -> tuple[None, Tensor, Tensor, Tensor]:
+        features_BFK, weight_HF, bias_H, coefficient_BH = ctx.saved_tensors
+        weight_gradient, bias_gradient = torch.zeros_like(weight_HF), torch.zeros_like(bias_H)
+        coefficient_gradient = torch.empty_like(coefficient_BH)
+        for chunk in _chunks(len(features_BFK)):
+            features = features_BFK[chunk]
+            hidden = _hidden(features, weight_HF, bias_H)
+            coefficient_gradient[chunk] = torch.bmm(hidden, gradient_BK[chunk, :, None])[:, :, 0]
+            hidden_gradient = coefficient_BH[chunk, :, None] * gradient_BK[chunk, None]
+            hidden_gradient *= hidden.sign_()
+            weight_gradient += torch.bmm(hidden_gradient, features.transpose(1, 2)).sum(dim=0)
+            bias_gradient += hidden_gradient.sum(dim=(0, 2))
+        return None, weight_gradient, bias_gradient, coefficient_gradient
 
 
-def _hidden(facts: Tensor, weight_HF: Tensor, bias_H: Tensor) -> Tensor:
-    weight = weight_HF.expand(len(facts), -1, -1)
-    return torch.baddbmm(bias_H[None, :, None], weight, facts).relu_()
+def _hidden(features: Tensor, weight_HF: Tensor, bias_H: Tensor) -> Tensor:
+    weight = weight_HF.expand(len(features), -1, -1)
+    return torch.baddbmm(bias_H[None, :, None], weight, features).relu_()
 
 
-def _pieces(count: int) -> list[slice]:
-    return [slice(start, start + _QUERIES_AT_ONCE) for start in range(0, count, _QUERIES_AT_ONCE)]
+def _chunks(count: int) -> list[slice]:
+    return [slice(start, start + _CHUNK_SIZE) for start in range(0, count, _CHUNK_SIZE)]

@@ -1,6 +1,6 @@
-"""Two vectors made into one, or into a score, by a network with one hidden layer.
+"""Networks with one hidden layer that merge two vectors into a vector or a score.
 
-Shapes: a trailing A or B is the width of the one or the other vector, H of the hidden layer.
+Shapes: A width of the first vector, B width of the second one, H width of the hidden layer.
 """
 
 import torch
@@ -8,39 +8,41 @@ from torch import Tensor, nn
 
 
 class PairMerge(nn.Module):
-    """W₂ ReLU(W₁ [one ; other] + b₁) + b₂.
+    """Compute W₂ ReLU(W₁ [first ; second] + b₁) + b₂.
 
-    The hidden layer's input is a sum of two halves, one for either vector. So where one side is the
-    same for many pairs, its half is made once.
+    The product with W₁ is the sum of two halves, one for each vector. Where many pairs share a
+    vector, its half needs to be computed only once; `of_halves` takes it from there.
     """
 
-    def __init__(self, one_width: int, other_width: int, hidden: int, width: int) -> None:
+    def __init__(self, first_width: int, second_width: int, hidden: int, width: int) -> None:
         super().__init__()
-        self.one = nn.Linear(one_width, hidden)
-        self.other = nn.Linear(other_width, hidden, bias=False)
+        self.first_half = nn.Linear(first_width, hidden)
+        self.second_half = nn.Linear(second_width, hidden, bias=False)
         self.output = nn.Linear(hidden, width)
-        bound = (6 / (one_width + other_width + hidden)) ** 0.5
-        for half in (self.one, self.other):
-            nn.init.uniform_(half.weight, -bound, bound)  # Glorot's rule for both together
+        bound = (6 / (first_width + second_width + hidden)) ** 0.5
+        for half in (self.first_half, self.second_half):
+            nn.init.uniform_(
+                half.weight, -bound, bound
+            )  # Glorot initialization of the two as one matrix
         nn.init.xavier_uniform_(self.output.weight)
-        for bias in (self.one.bias, self.output.bias):
+        for bias in (self.first_half.bias, self.output.bias):
             nn.init.zeros_(bias)
 
-    def forward(self, one_A: Tensor, other_B: Tensor) -> Tensor:
-        return self.of_halves(self.one(one_A), self.other(other_B))
+    def forward(self, first_A: Tensor, second_B: Tensor) -> Tensor:
+        return self.of_halves(self.first_half(first_A), self.second_half(second_B))
 
-    def of_halves(self, one_H: Tensor, other_H: Tensor) -> Tensor:
-        """The same from `self.one(…)` and `self.other(…)`, which may broadcast."""
-        merged: Tensor = self.output(torch.relu(one_H + other_H))
+    def of_halves(self, first_H: Tensor, second_H: Tensor) -> Tensor:
+        """Return the merged vector from `self.first_half(…)` and `self.second_half(…)`, which may broadcast."""
+        merged: Tensor = self.output(torch.relu(first_H + second_H))
         return merged
 
 
 class PairDecoder(PairMerge):
-    """A score for two vectors of the same width: how well they fit together, before a sigmoid."""
+    """Score how well two vectors of the same width match; the score is a logit."""
 
     def __init__(self, width: int) -> None:
         super().__init__(width, width, width, 1)
 
-    def of_halves(self, one_H: Tensor, other_H: Tensor) -> Tensor:
-        """One number less deep than a vector."""
-        return super().of_halves(one_H, other_H).squeeze(-1)
+    def of_halves(self, first_H: Tensor, second_H: Tensor) -> Tensor:
+        """Return the score, without a last axis of length 1."""
+        return super().of_halves(first_H, second_H).squeeze(-1)

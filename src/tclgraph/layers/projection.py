@@ -1,13 +1,17 @@
-"""From what a node was to what it will be, and whether two such futures belong together."""
+"""The paper's "Future Prediction": the projection φ, the similarity Sim, and the pair intensity.
+
+Shapes: N instances, B queries, D width.
+"""
 
 import torch
 from torch import Tensor, nn
 
 
 class FutureProjection(nn.Module):
-    """A node's next state from the two parties of its last event (φ, "Future Prediction").
+    """Predict a node's next state from the states of both parties of its last event (φ).
 
-    Two hidden layers with PReLU. Paper: their width is not given. Here: as wide as the states.
+    The network has two hidden layers with PReLU. Paper: does not give their width. Here: the width
+    of the states.
     """
 
     def __init__(self, width: int) -> None:
@@ -26,10 +30,10 @@ class FutureProjection(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """Sim before its SoftPlus: w_add · (a + b) + w_mul · (a ⊙ b).
+    """Compute Sim of the paper before its SoftPlus: w_add · (a + b) + w_mul · (a ⊙ b).
 
-    For one a, candidates b are in the order of b · (w_add + w_mul ⊙ a), as SoftPlus is increasing
-    and w_add · a is the same for all: ranking everything is one product of matrices.
+    SoftPlus is increasing and w_add · a is the same for all candidates b, so the candidates can be
+    ranked by b · (w_add + w_mul ⊙ a): ranking all targets is one matrix product.
     """
 
     def __init__(self, width: int) -> None:
@@ -39,20 +43,22 @@ class Discriminator(nn.Module):
         for weight in (self.additive, self.multiplicative):
             nn.init.xavier_uniform_(weight.detach()[:, None])
 
-    def forward(self, one: Tensor, other: Tensor) -> Tensor:
-        """Of pairs of vectors along the last axis."""
-        return other @ self.additive + one @ self.additive + (one * other) @ self.multiplicative
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        """Return the similarity of pairs of vectors along the last axis; it is symmetric."""
+        added = target @ self.additive + source @ self.additive
+        return added + (source * target) @ self.multiplicative
 
-    def ranking_key(self, one_BD: Tensor) -> Tensor:
-        """What candidates are multiplied with."""
-        return self.additive + self.multiplicative * one_BD
+    def ranking_key(self, source_BD: Tensor) -> Tensor:
+        """Return the vectors whose product with the candidates ranks them, [B, D]."""
+        return self.additive + self.multiplicative * source_BD
 
 
 class PairIntensity(nn.Module):
-    """What a point process adds to the discriminator: a bias, and a slope for elapsed time.
+    """Compute the intensity λ of a pair in a point process, before its SoftPlus.
 
-    The intensity of a pair is SoftPlus of the line that this gives. Times are in units of the mean
-    interval between events of a node.
+    The value before the SoftPlus is a line in time: the similarity of the pair, a bias, and a slope
+    for the time since the last event of each party. Times are in units of the mean interval between
+    events of a node.
     """
 
     def __init__(self) -> None:
@@ -62,9 +68,9 @@ class PairIntensity(nn.Module):
 
     @property
     def slope(self) -> Tensor:
-        """Of the line, as time passes for both at once."""
+        """Slope of the line as time passes for both parties."""
         return self.slopes.sum()
 
     def line(self, match: Tensor, since_source: Tensor, since_target: Tensor) -> Tensor:
-        """From what the discriminator says and the time since either one's last event."""
+        """Return the line from the pair's similarity and the time since each party's last event."""
         return match + self.bias + self.slopes[0] * since_source + self.slopes[1] * since_target

@@ -1,7 +1,7 @@
-"""Attention of nodes to their neighbors in a weighted graph that is a list of edges.
+"""Attention of nodes over their neighbors in weighted graphs, given as a list of edges.
 
-Shapes: N nodes, R rows (nodes in one graph or another), E edges from a row to a node that it
-attends to, H heads, W width of a head, D = H · W.
+Shapes: N nodes, R rows (a row is a node in one of several graphs), E edges from a row to a node
+that it attends to, H heads, W width of a head, D = H · W.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class WeightedEdges:
-    """Which nodes each row attends to, itself among them: every row has an edge."""
+    """Nodes that each row attends to. Every row has at least one edge, the one to itself."""
 
     row: Tensor
     neighbor: Tensor
     weight: Tensor
     node: Tensor
-    """The node that each row is."""
+    """Node of each row."""
 
     def to(self, device: torch.device | str) -> "WeightedEdges":
         return WeightedEdges(
@@ -31,9 +31,9 @@ class WeightedEdges:
 
 
 class StructuralAttention(nn.Module):
-    """Σⱼ αᵢⱼ xⱼ by heads, with α = softmaxⱼ of LeakyReLU(weightᵢⱼ (a₁ · xᵢ + a₂ · xⱼ)), then ELU.
+    """Compute ELU(Σⱼ αᵢⱼ xⱼ) by heads, α = softmaxⱼ of LeakyReLU(weightᵢⱼ (a₁ · xᵢ + a₂ · xⱼ)).
 
-    The weight scales the logit, not what is summed up, as in DySAT.
+    As in DySAT, the edge weight scales the logit and not the value.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -51,7 +51,7 @@ class StructuralAttention(nn.Module):
         dropout: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """[R, D]; with a generator, values and shares are dropped out, as in training."""
+        """Return [R, D]. With a generator, dropout is applied to values and attention weights."""
         value_NHW = value_ND.view(-1, *self.asking.shape)
         asking_RH = (value_NHW * self.asking).sum(2).index_select(0, edges.node)
         answering_NH = (value_NHW * self.answering).sum(2)
@@ -61,27 +61,27 @@ class StructuralAttention(nn.Module):
         if generator is not None and dropout > 0:
             share_EH = drop(share_EH, dropout, generator)
             value_NHW = drop(value_NHW, dropout, generator)
-        taken_EHW = share_EH[:, :, None] * value_NHW.index_select(0, edges.neighbor)
+        weighted_EHW = share_EH[:, :, None] * value_NHW.index_select(0, edges.neighbor)
         sum_RD = value_ND.new_zeros(len(edges.node), value_ND.shape[1])
-        return functional.elu(sum_RD.index_add(0, edges.row, taken_EHW.flatten(1)))
+        return functional.elu(sum_RD.index_add(0, edges.row, weighted_EHW.flatten(1)))
 
 
 def softmax_by_row(logit_EH: Tensor, row_E: Tensor, num_rows: int) -> Tensor:
-    """Shares that add up to 1 in each row.
+    """Return the softmax of the logits over the edges of each row.
 
     >>> softmax_by_row(torch.zeros(3, 1), torch.tensor([0, 0, 1]), 2).ravel().tolist()
     [0.5, 0.5, 1.0]
     """
-    best_RH = logit_EH.new_full((num_rows, logit_EH.shape[1]), -torch.inf)
+    highest_RH = logit_EH.new_full((num_rows, logit_EH.shape[1]), -torch.inf)
     index_EH = row_E[:, None].expand_as(logit_EH)
-    best_RH = best_RH.scatter_reduce(0, index_EH, logit_EH.detach(), "amax")
-    share_EH = (logit_EH - best_RH.index_select(0, row_E)).exp()
-    total_RH = torch.zeros_like(best_RH).index_add(0, row_E, share_EH)
+    highest_RH = highest_RH.scatter_reduce(0, index_EH, logit_EH.detach(), "amax")
+    share_EH = (logit_EH - highest_RH.index_select(0, row_E)).exp()
+    total_RH = torch.zeros_like(highest_RH).index_add(0, row_E, share_EH)
     return share_EH / total_RH.index_select(0, row_E)
 
 
 def drop(value: Tensor, dropout: float, generator: torch.Generator) -> Tensor:
-    """Dropout that draws from a generator of one's own."""
-    kept = 1.0 - dropout
-    mask = torch.empty(value.shape).bernoulli_(kept, generator=generator)
-    return value * (mask.to(value.device, value.dtype) / kept)
+    """Apply dropout with random numbers from the given generator."""
+    keep_share = 1.0 - dropout
+    mask = torch.empty(value.shape).bernoulli_(keep_share, generator=generator)
+    return value * (mask.to(value.device, value.dtype) / keep_share)

@@ -1,11 +1,12 @@
-"""Attention of a node at a update over the neighbours that it met before.
+"""Attention of a node at a point in time over the neighbors of its earlier events.
 
-A key, and a value, is a neighbour's vector and the code of how long ago it was met. As there are
-many neighbours, they are never projected: the query is brought to where they are, (W_Q q) · (W_K k)
-= (W_Kᵀ W_Q q) · k, and the values' mean is projected instead of every value.
+A key, which is also a value, is a neighbor's vector and the time code of the interval since the
+event. There are many neighbors, so they are not projected. Instead the query is projected into
+their space, (W_Q q) · (W_K k) = (W_Kᵀ W_Q q) · k, and the weighted mean of the values is projected
+instead of each value.
 
-Shapes: R rows (nodes), B moments at which each is asked for, N neighbours of a row, H heads, D
-width of a node, T width of a time code, E = D + T, P = 2T (see `TimeEncoding.turns`), F output.
+Shapes: R rows (nodes), B query times of each row, N neighbors of a row, H heads, D width of a node,
+T width of a time code, E = D + T, P = 2T (see `TimeEncoding.turns`), F output width.
 """
 
 from collections.abc import Iterator
@@ -17,29 +18,29 @@ from torch import Tensor, nn
 
 from tclgraph.layers.time_encoding import TimeEncoding
 
-_NEVER = -1e9
-# Rows at a time: all that is made of the neighbours of so many stays near the processor.
-_ROWS_AT_ONCE = 64
+_MASKED = -1e9
+# Rows are processed in chunks whose intermediate arrays fit in cache.
+_CHUNK_SIZE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Neighbours of rows, latest first, and when they were met, as `TimeEncoding.turns`."""
+    """Neighbors of rows, latest first, with the times of the events."""
 
     neighbor: Tensor
-    """[R, N, D]."""
+    """Vectors of the neighbors, [R, N, D]."""
     turns: Tensor
-    """[R, N, P]."""
+    """Times of the events, as `TimeEncoding.turns` returns them, [R, N, P]."""
     is_real: Tensor
-    """[R, N]; there may be fewer than N."""
+    """Mask of the existing neighbors, [R, N]; values at other positions are ignored."""
 
 
 class TemporalAttention(nn.Module):
-    """Multi-head attention over neighbours and their time codes; zero for who has none.
+    """Multi-head attention over neighbors and their time codes; zero for a row without neighbors.
 
-    A node asks with its own vector and the code of now. Projections have no bias but the last: the
-    query's would do what the code of now does; the keys' would cancel; the values' would be the
-    last one's.
+    The query is the node's own vector and the time code of an interval of 0. Only the output
+    projection has a bias: a bias of the query would duplicate the time code, a bias of the keys
+    would cancel in the softmax, and a bias of the values would duplicate the output bias.
     """
 
     def __init__(
@@ -65,14 +66,14 @@ class TemporalAttention(nn.Module):
         encoding: TimeEncoding,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """What rows make of their neighbours, each at one update, [R, output width].
+        """Return the attention output of each row at one point in time, [R, F].
 
-        With a generator weights are dropped out.
+        With a generator, dropout is applied to the attention weights.
         """
-        kept_RHN = None
+        mask_RHN = None
         if generator is not None and self.dropout:
             rows, count = is_real_RN.shape
-            kept_RHN = kept((rows, self.heads, count), self.dropout, generator).to(own_RD)
+            mask_RHN = dropout_mask((rows, self.heads, count), self.dropout, generator).to(own_RD)
         mean_RHE: Tensor = _Means.apply(  # type: ignore[no-untyped-call]
             self._query(own_RD, encoding),
             neighbor_RND,
@@ -80,7 +81,7 @@ class TemporalAttention(nn.Module):
             encoding.phase,
             interval_RN,
             is_real_RN,
-            kept_RHN,
+            mask_RHN,
         )
         attended_RF = mean_RHE.flatten(1) @ self._value().flatten(0, 1)
         return attended_RF + self.bias * is_real_RN.any(dim=1)[:, None]
@@ -88,10 +89,10 @@ class TemporalAttention(nn.Module):
     def at_moments(
         self, own_RBD: Tensor, past: Past, now: Tensor, encoding: TimeEncoding
     ) -> Tensor:
-        """The same at many moments, [R, B, output width], not to be learned by.
+        """Return the attention output at many points in time, [R, B, F], for inference.
 
-        `now` are the moments' turns, [B, P] or [R, B, P]. `own_RBD` may have one update only, if it
-        is the same at all.
+        `now` holds the query times as `TimeEncoding.turns` returns them, [B, P] or [R, B, P].
+        `own_RBD` may have B = 1 if a node's own vector is the same at all times.
         """
         query_RBHE = self._query(own_RBD, encoding)
         by_neighbor, by_time = query_RBHE[..., : self.width], query_RBHE[..., self.width :]
@@ -111,51 +112,51 @@ class TemporalAttention(nn.Module):
     def _mean_values(self, weight_RBHN: Tensor, neighbor_RND: Tensor, value_HDF: Tensor) -> Tensor:
         if weight_RBHN.shape[1] <= weight_RBHN.shape[3]:
             return _product(weight_RBHN, neighbor_RND).flatten(2) @ value_HDF.flatten(0, 1)
-        # There are fewer neighbours than means of them: these are projected after all.
+        # With fewer neighbors than query times, projecting the neighbors is cheaper.
         value_RNG = neighbor_RND @ value_HDF.transpose(0, 1).flatten(1)
         value_RGF = value_RNG.view(len(neighbor_RND), -1, value_HDF.shape[2])
         return torch.bmm(weight_RBHN.transpose(2, 3).flatten(2), value_RGF)
 
     def _query(self, own: Tensor, encoding: TimeEncoding) -> Tensor:
-        """By head, where neighbours are, and scaled by the root of a head's width: [..., H, E]."""
+        """Return the queries by head, in the space of the keys and scaled, [..., H, E]."""
         query_HWE, key_HWE = (
-            torch.unflatten(one, 0, (self.heads, -1)) for one in (self.query, self.key)
+            torch.unflatten(weight, 0, (self.heads, -1)) for weight in (self.query, self.key)
         )
-        both_HEE = query_HWE.transpose(1, 2) @ key_HWE * query_HWE.shape[1] ** -0.5
-        both_EHE = both_HEE.transpose(0, 1).flatten(1)
-        asking = own @ both_EHE[: self.width] + encoding.of_now @ both_EHE[self.width :]
-        return torch.unflatten(asking, -1, (self.heads, -1))
+        product_HEE = query_HWE.transpose(1, 2) @ key_HWE * query_HWE.shape[1] ** -0.5
+        product_EHE = product_HEE.transpose(0, 1).flatten(1)
+        query = own @ product_EHE[: self.width] + encoding.of_now @ product_EHE[self.width :]
+        return torch.unflatten(query, -1, (self.heads, -1))
 
     def _value(self) -> Tensor:
-        """From every head's mean neighbour and code to the output, [H, E, F]."""
+        """Return the projection from the mean key of every head to the output, [H, E, F]."""
         value_HWE, output_HWF = (
-            torch.unflatten(one, 0, (self.heads, -1)) for one in (self.value, self.output)
+            torch.unflatten(weight, 0, (self.heads, -1)) for weight in (self.value, self.output)
         )
         return value_HWE.transpose(1, 2) @ output_HWF
 
 
-def kept(shape: tuple[int, ...], dropout: float, generator: torch.Generator) -> Tensor:
-    """What to multiply with to drop out a share, and to make up for it in the rest."""
+def dropout_mask(shape: tuple[int, ...], dropout: float, generator: torch.Generator) -> Tensor:
+    """Return a dropout mask: 0 or 1 / (1 - dropout), drawn from the generator."""
     return torch.empty(shape).bernoulli_(1 - dropout, generator=generator) / (1 - dropout)
 
 
 def _softmax(match: Tensor, is_real: Tensor) -> Tensor:
-    """Over real neighbours along the last axis; zero for who has none."""
-    return match.masked_fill(~is_real, _NEVER).softmax(dim=-1) * is_real
+    """Return the softmax over existing neighbors along the last axis; zeros if there are none."""
+    return match.masked_fill(~is_real, _MASKED).softmax(dim=-1) * is_real
 
 
 def _product(left_RBHK: Tensor, right_RKM: Tensor) -> Tensor:
-    """Every row's own product of matrices, [R, B, H, M]."""
-    rows, moments, heads, inner = left_RBHK.shape
-    product = torch.bmm(left_RBHK.reshape(rows, moments * heads, inner), right_RKM)
-    return product.view(rows, moments, heads, right_RKM.shape[2])
+    """Return the matrix product of every row, [R, B, H, M]."""
+    rows, times, heads, inner = left_RBHK.shape
+    product = torch.bmm(left_RBHK.reshape(rows, times * heads, inner), right_RKM)
+    return product.view(rows, times, heads, right_RKM.shape[2])
 
 
 class _Means(torch.autograd.Function):
-    """Mean neighbours and codes, by softmax of their products with queries, [R, H, E].
+    """Compute the mean of neighbors and time codes, weighted by softmax attention, [R, H, E].
 
-    Codes are made for a few rows at a time, and again on the way back. For a whole batch they would
-    be hundreds of megabytes, and moving them would be all the work.
+    The time codes are computed for a chunk of rows at a time, and again in the backward pass. For a
+    whole batch they would take hundreds of megabytes, and the time would be spent on moving them.
     """
 
     @staticmethod
@@ -167,7 +168,7 @@ class _Means(torch.autograd.Function):
         phase_T: Tensor,
         interval_RN: Tensor,
         is_real_RN: Tensor,
-        kept_RHN: Tensor | None,
+        mask_RHN: Tensor | None,
     ) -> Tensor:
         mean_RHE = torch.zeros_like(query_RHE)
         weight_RHN = query_RHE.new_zeros(*query_RHE.shape[:2], is_real_RN.shape[1])
@@ -177,49 +178,61 @@ class _Means(torch.autograd.Function):
             match = torch.bmm(query_RHE[rows], token.transpose(1, 2))
             weight = _softmax(match, is_real_RN[:, :count][rows, None])
             weight_RHN[:, :, :count][rows] = weight
-            if kept_RHN is not None:
-                weight = weight * kept_RHN[:, :, :count][rows]
+            if mask_RHN is not None:
+                weight = weight * mask_RHN[:, :, :count][rows]
             mean_RHE[rows] = torch.bmm(weight, token)
         ctx.save_for_backward(
             query_RHE, neighbor_RND, frequency_T, phase_T, interval_RN, is_real_RN, weight_RHN
         )
-        ctx.kept = kept_RHN
+        ctx.mask = mask_RHN
         return mean_RHE
 
     @staticmethod
-    def backward(ctx: Any, slope_RHE: Tensor) -> Any:
+    def backward(ctx: Any, gradient_RHE: Tensor) -> Any:
         query, neighbor, frequency_T, phase_T, interval, is_real, all_weights = ctx.saved_tensors
-        for_query, for_neighbor = torch.zeros_like(query), torch.zeros_like(neighbor)
-        for_frequency, for_phase = torch.zeros_like(frequency_T), torch.zeros_like(phase_T)
+        query_gradient, neighbor_gradient = torch.zeros_like(query), torch.zeros_like(neighbor)
+        frequency_gradient, phase_gradient = (
+            torch.zeros_like(frequency_T),
+            torch.zeros_like(phase_T),
+        )
         width = neighbor.shape[2]
         for rows, count in _by_count(is_real):
             interval_rows = interval[:, :count][rows]
             angle = interval_rows[..., None] * frequency_T + phase_T
             token = torch.cat([neighbor[:, :count][rows], angle.cos()], dim=2)
-            weight, slope, asking = all_weights[:, :, :count][rows], slope_RHE[rows], query[rows]
-            taken, for_weight = weight, torch.bmm(slope, token.transpose(1, 2))
-            if ctx.kept is not None:
-                share = ctx.kept[:, :, :count][rows]
-                taken, for_weight = weight * share, for_weight * share
-            for_match = weight * (for_weight - (weight * for_weight).sum(dim=2, keepdim=True))
-            for_query[rows] = torch.bmm(for_match, token)
-            # A token counts as a value by its weight, and as a key by its match.
-            for_token = torch.bmm(
-                torch.cat([taken, for_match], dim=1).transpose(1, 2),
-                torch.cat([slope, asking], dim=1),
+            weight, gradient = all_weights[:, :, :count][rows], gradient_RHE[rows]
+            dropped, weight_gradient = weight, torch.bmm(gradient, token.transpose(1, 2))
+            if ctx.mask is not None:
+                mask = ctx.mask[:, :, :count][rows]
+                dropped, weight_gradient = weight * mask, weight_gradient * mask
+            mean_gradient = (weight * weight_gradient).sum(dim=2, keepdim=True)
+            match_gradient = weight * (weight_gradient - mean_gradient)
+            query_gradient[rows] = torch.bmm(match_gradient, token)
+            # A token is both a value and a key, so its gradient has two parts.
+            token_gradient = torch.bmm(
+                torch.cat([dropped, match_gradient], dim=1).transpose(1, 2),
+                torch.cat([gradient, query[rows]], dim=1),
             )
-            for_neighbor[:, :count][rows] = for_token[..., :width]
-            for_angle = (for_token[..., width:] * angle.sin()).flatten(0, 1)
-            for_phase -= for_angle.sum(dim=0)
-            for_frequency -= interval_rows.flatten() @ for_angle
-        return for_query, for_neighbor, for_frequency, for_phase, None, None, None
+            neighbor_gradient[:, :count][rows] = token_gradient[..., :width]
+            angle_gradient = (token_gradient[..., width:] * angle.sin()).flatten(0, 1)
+            phase_gradient -= angle_gradient.sum(dim=0)
+            frequency_gradient -= interval_rows.flatten() @ angle_gradient
+        return (
+            query_gradient,
+            neighbor_gradient,
+            frequency_gradient,
+            phase_gradient,
+            None,
+            None,
+            None,
+        )
 
 
 def _by_count(is_real_RN: Tensor) -> Iterator[tuple[Tensor, int]]:
-    """A few rows at a time that have about as many neighbours, and how many these are at most."""
+    """Yield chunks of rows with similar numbers of neighbors, and the largest number in each."""
     count_R = is_real_RN.sum(dim=1)
-    parts = torch.split(count_R.argsort(stable=True), _ROWS_AT_ONCE)
-    most = count_R[torch.stack([part[-1] for part in parts])].tolist() if len(count_R) else []
-    for rows, count in zip(parts, most, strict=False):
+    chunks = torch.split(count_R.argsort(stable=True), _CHUNK_SIZE)
+    most = count_R[torch.stack([chunk[-1] for chunk in chunks])].tolist() if len(count_R) else []
+    for rows, count in zip(chunks, most, strict=False):
         if count:
             yield rows, count

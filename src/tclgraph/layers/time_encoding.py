@@ -1,4 +1,4 @@
-"""How long ago, as a vector: cosines of learned frequencies.
+"""Time encoding: an interval as a vector of cosines with learned frequencies.
 
 Shapes: T width of a code, P = 2T: the cosines, then the sines.
 """
@@ -6,18 +6,18 @@ Shapes: T width of a code, P = 2T: the cosines, then the sines.
 import torch
 from torch import Tensor, nn
 
-# Frequencies at the start, in radians per unit of time.
+# Initial frequencies, in radians per unit of time.
 _FASTEST, _SLOWEST = 1e3, 1e-3
 
 
 class TimeEncoding(nn.Module):
-    """cos(ω Δ + b), with ω and b learned (Φ in TGAT's paper).
+    """Encode an interval Δ as cos(ω Δ + b), with ω and b learned (Φ in TGAT's paper).
 
     Paper: Δ in seconds and ω from 1 down to 1e-9. Here: Δ in units that the model measures, and ω
-    from 1e3 down to 1e-3. Because: not every log counts in seconds; and in seconds an interval as
-    long as a log can be ten million radians, of which float32 keeps no fraction.
-    Paper: ω is learned as it is. Here: its logarithm. Because: Adam moves a weight by about the
-    learning rate, so that the slow frequencies would be gone after the first step.
+    from 1e3 down to 1e-3. Because: not every log counts in seconds; and an interval as long as a
+    log can be ten million radians, which leaves float32 no digits for the fraction of a turn.
+    Paper: ω is a parameter. Here: its logarithm is. Because: Adam moves a weight by about the
+    learning rate, which is far more than the slow frequencies.
     """
 
     def __init__(self, width: int) -> None:
@@ -28,24 +28,25 @@ class TimeEncoding(nn.Module):
 
     @property
     def frequency(self) -> Tensor:
+        """Frequencies ω, [T]."""
         return self.log_frequency.exp()
 
     @property
     def of_now(self) -> Tensor:
-        """The code of an interval of 0, [T]."""
+        """Code of an interval of 0, [T]."""
         return self.phase.cos()
 
     def forward(self, interval: Tensor) -> Tensor:
-        """Codes along a new last axis."""
+        """Return the codes of intervals along a new last axis."""
         return (interval[..., None] * self.frequency + self.phase).cos()
 
     @torch.no_grad()
     def turns(self, time: Tensor, *, at_end: bool) -> Tensor:
-        """What codes of many intervals are made of, for when these begin or end, [..., P].
+        """Return the cosines and sines of the start or end times of intervals, [..., P].
 
-        cos(ω (t - s) + b) = cos(ω t + b) cos(ω s) + sin(ω t + b) sin(ω s), so a sum over s of such
-        codes needs no cosine of each difference. Unlike intervals, times can be long: they are
-        float64, and on the host, as not every device has that.
+        cos(ω (t - s) + b) = cos(ω t + b) cos(ω s) + sin(ω t + b) sin(ω s), so a sum of codes over
+        many start times s needs no cosine of each difference. Times can be far larger than
+        intervals, so they are float64, and on the CPU because not every device supports float64.
 
         >>> encoding = TimeEncoding(4)
         >>> begin = encoding.turns(torch.tensor([5.0], dtype=torch.float64), at_end=False)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.saving import SavedModel, tensors_below
@@ -23,6 +24,10 @@ from tclgraph.training.loop import train
 from tclgraph.training.progress import ProgressCallback, progress_bar
 from tclgraph.training.run_folder import RunFolder
 from tclgraph.training.trainable import Trainable
+
+
+class DeviceUnavailableError(InputError):
+    """The device of a model's settings does not exist on this machine."""
 
 
 class LearnedModel(Trainable):
@@ -45,6 +50,7 @@ class LearnedModel(Trainable):
         self._build(StreamState.for_stream(events), measured)
 
     def _build(self, state: StreamState, measured: dict[str, Any]) -> None:
+        _check_device(self.config.device)
         self.state, self.measured = state, measured
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(self.config.seed)
@@ -110,3 +116,14 @@ class LearnedModel(Trainable):
         model.network.load_state_dict(tensors_below(saved.tensors, "network."))
         model.load_state_tensors(tensors_below(saved.tensors, "state."))
         return model
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, NotImplementedError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise DeviceUnavailableError(
+            f"the device {device!r} is not available on this machine ({reason}); give another, "
+            "such as device='cpu', in the settings or to load"
+        ) from None

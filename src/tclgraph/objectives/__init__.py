@@ -1,1 +1,1 @@
-"""What training minimises: pure functions of tensors."""
+"""Training objectives: pure functions of tensors."""

@@ -1,11 +1,11 @@
-"""The paper's objective: tell what happened from what did not (InfoNCE)."""
+"""The paper's contrastive objective (InfoNCE)."""
 
 import torch
 from torch import Tensor
 
 
 def contrastive_loss(positive_B: Tensor, negative_BN: Tensor) -> Tensor:
-    """Cross-entropy of picking the true target among its negatives, mean over events.
+    """Return the cross-entropy of picking the true target among its negatives, mean over events.
 
     >>> round(contrastive_loss(torch.zeros(2), torch.zeros(2, 5)).item(), 4)  # a guess among six
     1.7918

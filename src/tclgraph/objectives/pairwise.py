@@ -1,11 +1,13 @@
-"""Tell pairs that met from pairs that did not, each on its own."""
+"""Binary classification of single pairs: true pairs against negative pairs."""
 
 from torch import Tensor
 from torch.nn import functional
 
 
 def logistic_loss(positive_B: Tensor, negative: Tensor, negative_weight: float = 1.0) -> Tensor:
-    """Mean of -log σ(s) over positives, and of -log σ(-s) over negatives, the latter weighted.
+    """Return the logistic loss: mean of -log σ(s) over positives, and of -log σ(-s) over negatives.
+
+    The mean over negatives is multiplied by `negative_weight`.
 
     >>> import torch
     >>> round(logistic_loss(torch.zeros(2), torch.zeros(2, 5)).item(), 4)  # twice log 2

@@ -1,7 +1,7 @@
-"""Likelihood of a temporal point process: an event at its time, and none before.
+"""Likelihood of a temporal point process: an event happens at its time, and none before it.
 
-A pair's intensity is SoftPlus of a line in time. Its integral has no elementary form and is taken
-at five Gauss-Legendre points, which unlike random points make the result repeatable.
+The intensity of a pair is SoftPlus of a line in time. Its integral has no elementary form and is
+approximated with five Gauss-Legendre points, which, unlike random points, give repeatable results.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ _POINTS, _WEIGHTS = (values.tolist() for values in np.polynomial.legendre.leggau
 
 
 def integrated_intensity(line: Tensor, slope: Tensor, span: Tensor) -> Tensor:
-    """∫ SoftPlus(line + slope · s) ds for s from 0 to span.
+    """Return ∫ SoftPlus(line + slope · s) ds for s from 0 to span.
 
     >>> zero = torch.zeros(())
     >>> round(integrated_intensity(zero, zero, torch.tensor(2.0)).item(), 4)  # 2 ln 2
@@ -27,7 +27,7 @@ def integrated_intensity(line: Tensor, slope: Tensor, span: Tensor) -> Tensor:
 
 
 def log_intensity(line: Tensor) -> Tensor:
-    """The logarithm of SoftPlus, also where SoftPlus itself is too small to be told from 0."""
+    """Return the logarithm of SoftPlus, also where SoftPlus itself would round to 0."""
     return torch.where(line < -20, line, functional.softplus(line.clamp_min(-20)).log())
 
 
@@ -38,10 +38,11 @@ def point_process_loss(
     span_BC: Tensor,
     survival_weight: float,
 ) -> Tensor:
-    """Negative log-likelihood, mean over events.
+    """Return the negative log-likelihood, mean over events.
 
-    The first is the true pair's line at the event. The others are of the true pair and of its
-    negatives, over the spans in which they did not meet.
+    `line_at_event_B` is the line of the true pair at the event. `line_at_start_BC` are the lines of
+    the true pair and its negatives at the start of the spans in which they have no event. The
+    integral over the spans is multiplied by `survival_weight`.
     """
     survival_B = integrated_intensity(line_at_start_BC, slope, span_BC).sum(1)
     return (survival_weight * survival_B - log_intensity(line_at_event_B)).mean()

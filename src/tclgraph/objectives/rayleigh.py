@@ -1,14 +1,14 @@
-"""The Rayleigh point process of DeepCoevolve: who has not met for long is ever likelier to meet.
+"""The Rayleigh point process of DeepCoevolve, whose intensity grows linearly with time.
 
-The intensity of a pair is c · Δ, where Δ is the time since either of the two last had an event. Its
-rate c is given by its logarithm. Time is in whatever unit the rate is in.
+The intensity of a pair is c · Δ, where Δ is the time since the last event of either party. The rate
+c is given by its logarithm. Times may be in any unit; the rate is in the same unit.
 """
 
 from torch import Tensor
 
 
 def log_intensity(log_rate: Tensor, interval: Tensor) -> Tensor:
-    """log(c Δ).
+    """Return the log of the intensity, log(c Δ).
 
     >>> import torch
     >>> log_intensity(torch.tensor(2.0), torch.tensor(1.0)).item()
@@ -18,7 +18,9 @@ def log_intensity(log_rate: Tensor, interval: Tensor) -> Tensor:
 
 
 def integrated_intensity(log_rate: Tensor, interval: Tensor) -> Tensor:
-    """What has been expected since, c Δ² / 2: nothing happens with the probability e to minus this.
+    """Return the integral of the intensity over the interval, c Δ² / 2.
+
+    The probability that no event happens within the interval is exp(-c Δ² / 2).
 
     >>> import torch
     >>> integrated_intensity(torch.tensor(0.0), torch.tensor(2.0)).item()
@@ -28,7 +30,7 @@ def integrated_intensity(log_rate: Tensor, interval: Tensor) -> Tensor:
 
 
 def log_density(log_rate: Tensor, interval: Tensor) -> Tensor:
-    """Of the next event coming just then: log(c Δ) - c Δ² / 2.
+    """Return the log density of the next event's time, log(c Δ) - c Δ² / 2.
 
     >>> import torch
     >>> log_density(torch.tensor(0.0), torch.tensor(1.0)).item()
@@ -40,10 +42,11 @@ def log_density(log_rate: Tensor, interval: Tensor) -> Tensor:
 def rayleigh_loss(
     log_rate_B: Tensor, log_rate_BC: Tensor, interval_BC: Tensor, weight_C: Tensor
 ) -> Tensor:
-    """Negative log-likelihood, mean over events, less log Δ, which nothing learned can change.
+    """Return the negative log-likelihood, mean over events, without the constant term log Δ.
 
-    The first is of the pairs that met. The others are of all pairs, these included, that are known
-    not to have met within the intervals given; each counts by its weight.
+    `log_rate_B` belongs to the true pairs. `log_rate_BC` and `interval_BC` belong to all pairs,
+    including the true ones, that have no event within the interval; `weight_C` weighs their
+    integrals.
 
     >>> import torch
     >>> zero = torch.zeros(3)

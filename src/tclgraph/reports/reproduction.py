@@ -19,7 +19,7 @@ from tclgraph import __version__
 from tclgraph.environment import environment
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.catalog import CATALOG, find
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.jobs.job import Job
 from tclgraph.reports import findings, summaries
@@ -51,7 +51,7 @@ _PROTOCOL = (
 class Reproduction:
     """What was asked for."""
 
-    opened: tuple[tuple[Data, Split], ...]
+    opened: tuple[tuple[LogSpec, Split], ...]
     studies: tuple[Study, ...]
 
     def jobs(self, num_seeds: int) -> list[Job]:
@@ -65,7 +65,9 @@ class Reproduction:
         return list(found.values())
 
 
-def plan(what: Sequence[str], logs: Sequence[Data], models: Sequence[str] | None) -> Reproduction:
+def plan(
+    what: Sequence[str], logs: Sequence[LogSpec], models: Sequence[str] | None
+) -> Reproduction:
     """Open the logs, and say what is to be computed of them."""
     for one in what:
         if one not in WHAT:
@@ -94,9 +96,9 @@ def plan(what: Sequence[str], logs: Sequence[Data], models: Sequence[str] | None
     return Reproduction(opened=tuple(opened), studies=tuple(studies))
 
 
-def known_logs() -> list[Data]:
+def known_logs() -> list[LogSpec]:
     """The paper's data sets that are on this machine."""
-    return [Data(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
+    return [LogSpec(log=name) for name in DATA_SETS if find(CATALOG[name]) is not None]
 
 
 def write_everything(

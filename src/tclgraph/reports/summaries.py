@@ -8,7 +8,7 @@ import numpy as np
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.report import decimals
 from tclgraph.evaluation.significance import Difference, Resamples
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.events.statistics import describe
 from tclgraph.reports.figures import Curve, Series
@@ -77,7 +77,7 @@ def with_interval(found: Difference, metric: str) -> str:
     return f"{mean} [{low}, {high}]".replace("-", "−")
 
 
-def table_of_data_sets(opened: Sequence[tuple[Data, Split]]) -> Table:
+def table_of_data_sets(opened: Sequence[tuple[LogSpec, Split]]) -> Table:
     """Table 1: measured, and what the paper prints in brackets; first the split that is used."""
     names = {
         "sources": "sources",

@@ -1,1 +1,1 @@
-"""What a model is shown of the past: sub-graphs of the dependency graph, and negatives."""
+"""What a model sees of the past: sub-graphs, neighbors, walks, snapshots, and negatives."""

@@ -1,4 +1,7 @@
-"""Targets that did not happen."""
+"""The choice of negatives: targets that an event is trained to score below its true target.
+
+TCL and several baselines draw their negatives with these functions.
+"""
 
 import numpy as np
 
@@ -8,9 +11,10 @@ from tclgraph.arrays import IntArray
 def uniform_negatives(
     true: IntArray, candidates: IntArray, count: int, random: np.random.Generator
 ) -> IntArray:
-    """For each true target, candidates drawn uniformly from all others, [event, count].
+    """Draw negatives for each true target uniformly from all other candidates, [event, count].
 
-    `candidates` ascend and hold every true target. One candidate alone leaves nothing to draw.
+    Negatives are drawn with replacement. `candidates` is ascending and contains every true target.
+    With fewer than two candidates there are no negatives: the result has no columns.
 
     >>> random = np.random.default_rng(0)
     >>> uniform_negatives(np.array([2, 7]), np.array([2, 7]), 3, random).tolist()
@@ -19,7 +23,7 @@ def uniform_negatives(
     if len(candidates) < 2:
         return np.empty((len(true), 0), dtype=np.int64)
     drawn = random.integers(len(candidates) - 1, size=(len(true), count))
-    # Those from the true one on move up by one, which skips it.
+    # Indices from the true target on move up by one, which skips the true target.
     drawn += drawn >= np.searchsorted(candidates, true)[:, None]
     return candidates[drawn]
 
@@ -27,18 +31,18 @@ def uniform_negatives(
 def pooled_negatives(
     true: IntArray, candidates: IntArray, count: int, pool_size: int, random: np.random.Generator
 ) -> IntArray:
-    """The same from a few candidates that are drawn first, for all events together.
+    """Draw negatives as `uniform_negatives` does, but from a random pool that all events share.
 
-    Every other candidate is still equally likely to be an event's negative, but the events of a
-    batch now meet the same ones.
+    Every candidate other than the true target is still equally likely to be an event's negative.
+    The events of a batch share negatives, so fewer sub-graphs have to be encoded.
     """
     if len(candidates) < 2:
         return np.empty((len(true), 0), dtype=np.int64)
-    # At least two, so that something is left when an event's own target is in the pool.
+    # With at least two candidates a negative remains when the pool contains the true target.
     pool_size = min(max(pool_size, 2), len(candidates))
     pool = np.sort(random.choice(candidates, size=pool_size, replace=False))
-    place = np.searchsorted(pool, true)
-    is_inside = pool[np.minimum(place, pool_size - 1)] == true
-    drawn = random.integers((pool_size - is_inside)[:, None], size=(len(true), count))
-    drawn += is_inside[:, None] & (drawn >= place[:, None])
+    position = np.searchsorted(pool, true)
+    is_in_pool = pool[np.minimum(position, pool_size - 1)] == true
+    drawn = random.integers((pool_size - is_in_pool)[:, None], size=(len(true), count))
+    drawn += is_in_pool[:, None] & (drawn >= position[:, None])
     return pool[drawn]

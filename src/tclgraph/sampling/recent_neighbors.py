@@ -1,15 +1,15 @@
-"""The neighbours that nodes met last, strictly before a time.
+"""The most recent neighbors of nodes, from events strictly before a time.
 
-Simultaneous events do not see each other: what happened at the very time that is asked for does not
-count, whatever its place in the log. A neighbour is given by its instance at the event where it was
-met, which also tells when that was. Meeting oneself counts once.
+Events at the query time itself do not count, whatever their place in the log, so simultaneous
+events do not see each other. A neighbor is given by its instance at the shared event, which also
+determines the time. A self-loop counts once, with the node as its own neighbor.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from tclgraph.compilation import kernel
 from tclgraph.arrays import BoolArray, FloatArray, IntArray
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.node_space import NodeSpace
@@ -20,28 +20,29 @@ from tclgraph.sampling.negatives import uniform_negatives
 
 @dataclass(frozen=True, slots=True)
 class RecentNeighbors:
-    """One row per query, the latest neighbour first."""
+    """Neighbors of many queries: one row per query, the latest neighbor first."""
 
     instance: IntArray
-    """NONE where there are no more."""
+    """Instance of each neighbor; NONE at positions without a neighbor."""
     node: IntArray
-    """0 there."""
+    """Node of each neighbor; 0 at positions without a neighbor."""
     time: FloatArray
-    """When they were met, in seconds; there the time that was asked for."""
+    """Time of the shared event in seconds; the query time at positions without a neighbor."""
 
     @property
     def is_real(self) -> BoolArray:
+        """Mask of the positions that hold a neighbor."""
         real: BoolArray = self.instance != NONE
         return real
 
     @property
     def count(self) -> IntArray:
-        """How many each row has."""
+        """Number of neighbors in each row."""
         count: IntArray = self.is_real.sum(axis=1)
         return count
 
     def of(self, rows: IntArray, most: int) -> "RecentNeighbors":
-        """Of some rows only the latest ones, so many at most."""
+        """Return the given rows with at most the `most` latest neighbors of each."""
         return RecentNeighbors(
             self.instance[rows, :most], self.node[rows, :most], self.time[rows, :most]
         )
@@ -50,10 +51,11 @@ class RecentNeighbors:
 def recent_neighbors(
     graph: DependencyGraph, latest: IntArray, time: FloatArray, count: int
 ) -> RecentNeighbors:
-    """At most so many neighbours of some nodes, each strictly before its time.
+    """Return at most `count` neighbors of each node from events strictly before its time.
 
-    A node is given by one of its instances, from which its past is followed back: its last one
-    (`graph.last_instance`), or any later than those looked for. A negative one has no past.
+    A node is given by one of its instances, from which its events are followed backwards: its last
+    one (`graph.last_instance`), or any other that is not earlier than the events looked for. A
+    negative instance stands for a node without events.
 
     >>> from tclgraph.events.node_space import NodeSpace
     >>> graph = DependencyGraph(NodeSpace(kind="one-mode", num_sources=4, num_targets=4))
@@ -62,36 +64,36 @@ def recent_neighbors(
     [[1, 0], [3, 2]]
     """
     shape = len(latest), count
-    found = RecentNeighbors(
+    neighbors = RecentNeighbors(
         np.full(shape, NONE), np.zeros(shape, dtype=np.int64), np.repeat(time, count).reshape(shape)
     )
-    _walk(
+    _walk_back(
         latest,
         time,
         graph.node,
         graph.previous,
         graph.time,
-        found.instance,
-        found.node,
-        found.time,
+        neighbors.instance,
+        neighbors.node,
+        neighbors.time,
     )
-    return found
+    return neighbors
 
 
 @dataclass(frozen=True, slots=True)
 class TimedNodes:
-    """The distinct (node, time) pairs that a batch of events asks for."""
+    """The distinct (node, time) pairs whose states a batch of events needs."""
 
     node: IntArray
     latest: IntArray
-    """Each node's last instance strictly before its time, negative without one."""
+    """Last instance of each node strictly before its time; negative if there is none."""
     time: FloatArray
     position: IntArray
-    """Where a source, its true target and its negatives are among them, a row per event."""
+    """Indices of the source, the true target and the negatives of each event in these arrays."""
 
 
 class TimedBatches:
-    """The training stream in batches of consecutive events, with negatives."""
+    """Divides the training stream into batches of consecutive events, with negatives."""
 
     def __init__(self, train: EventStream, batch_size: int, num_negatives: int) -> None:
         self.graph = DependencyGraph(NodeSpace.of(train))
@@ -99,59 +101,61 @@ class TimedBatches:
         self._last = LastInstances(self.graph)
         self._batch_size, self._num_negatives = batch_size, num_negatives
         self._candidates = np.unique(train.target)
-        if len(self._candidates) == 1:  # nothing else was ever met, so anything else will do
+        if len(self._candidates) == 1:  # no other target to draw from the training events
             self._candidates = np.arange(train.num_targets)
 
     def __len__(self) -> int:
         return -(-len(self.graph) // self._batch_size)
 
     def events(self, batch: int) -> IntArray:
+        """Return the indices of the events of a batch."""
         first = batch * self._batch_size
         return np.arange(first, min(first + self._batch_size, len(self.graph)))
 
     def draw(self, batch: int, random: np.random.Generator) -> TimedNodes:
-        """A batch with fresh negatives."""
+        """Return a batch with newly drawn negatives."""
         graph, event = self.graph, self.events(batch)
         first_target = graph.space.first_target
-        both = graph.node[2 * event[0] : 2 * event[-1] + 2].reshape(-1, 2)
+        parties = graph.node[2 * event[0] : 2 * event[-1] + 2].reshape(-1, 2)
         negatives = uniform_negatives(
-            both[:, 1] - first_target, self._candidates, self._num_negatives, random
+            parties[:, 1] - first_target, self._candidates, self._num_negatives, random
         )
-        node = np.concatenate([both, negatives + first_target], axis=1)
-        # The first of the events at a time: what is before it is strictly earlier.
+        node = np.concatenate([parties, negatives + first_target], axis=1)
+        # The first event at the same time: all events before it are strictly earlier.
         first = np.searchsorted(graph.time, graph.time[event])
         pairs = node * len(graph) + first[:, None]
         distinct, position = np.unique(pairs, return_inverse=True)
-        node_of, first_of = np.divmod(distinct, len(graph))
+        distinct_node, distinct_first = np.divmod(distinct, len(graph))
         return TimedNodes(
-            node=node_of,
-            latest=self._last.before(node_of, first_of),
-            time=graph.time[first_of],
+            node=distinct_node,
+            latest=self._last.before(distinct_node, distinct_first),
+            time=graph.time[distinct_first],
             position=position.reshape(node.shape),
         )
 
 
-@njit(cache=True, nogil=True)
-def _walk(
+@kernel
+def _walk_back(
     latest: IntArray,
-    asked: FloatArray,
+    query_time: FloatArray,
     node: IntArray,
     previous: IntArray,
     time: FloatArray,
-    met: IntArray,
-    met_node: IntArray,
-    met_time: FloatArray,
+    neighbor: IntArray,
+    neighbor_node: IntArray,
+    neighbor_time: FloatArray,
 ) -> None:
+    """Write the neighbors of each query to the last three arrays, latest first."""
     for query in range(len(latest)):
         own = latest[query]
-        found = 0
-        while own >= 0 and found < met.shape[1]:
+        count = 0
+        while own >= 0 and count < neighbor.shape[1]:
             event = own >> 1
-            if time[event] < asked[query]:
-                met[query, found] = own ^ 1
-                met_node[query, found] = node[own ^ 1]
-                met_time[query, found] = time[event]
-                found += 1
+            if time[event] < query_time[query]:
+                neighbor[query, count] = own ^ 1
+                neighbor_node[query, count] = node[own ^ 1]
+                neighbor_time[query, count] = time[event]
+                count += 1
             event = previous[own]
             if event < 0:
                 break

@@ -1,8 +1,7 @@
-"""The training stream as a few graphs: who met whom, and how often, window by window.
+"""Snapshots of a stream: one weighted graph of interactions for each time window.
 
-Windows are equally long in time, not in events, so that some may be empty. A window begins with
-its first instant and ends before the next one's; the last one holds the last event too. Nobody
-meets themselves here: self-loops are left out.
+Windows have equal length in time, not in events, so some may be empty. A window includes its start
+and excludes its end; the last window includes the last event. Self-loops are left out.
 """
 
 from dataclasses import dataclass
@@ -16,25 +15,25 @@ from tclgraph.events.stream import EventStream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjacency:
-    """A symmetric matrix by its rows: row i is neighbor[start[i]:start[i + 1]], ascending."""
+    """A symmetric matrix in CSR format: row i is neighbor[start[i]:start[i + 1]], ascending."""
 
     start: IntArray
     neighbor: IntArray
     weight: FloatArray
-    """Number of events between the two, in either direction."""
+    """Number of events between the two nodes, in either direction."""
 
     @property
     def degree(self) -> IntArray:
-        """How many others each node has met."""
+        """Number of neighbors of each node."""
         return np.diff(self.start)
 
     @property
     def row(self) -> IntArray:
-        """Beside each neighbor, whose it is."""
+        """Row of each entry."""
         return np.repeat(np.arange(len(self.start) - 1), self.degree)
 
     def entries(self, rows: IntArray) -> IntArray:
-        """Where the neighbors of these rows stand, one row after the other.
+        """Return the indices of the entries of these rows, row by row.
 
         >>> triangle = adjacency(np.array([0, 1, 1, 2, 2, 0]), 3)
         >>> triangle.neighbor[triangle.entries(np.array([2, 0]))].tolist()
@@ -42,14 +41,14 @@ class Adjacency:
         """
         count = self.degree[rows]
         before = np.cumsum(count) - count
-        found: IntArray = np.arange(count.sum()) + np.repeat(self.start[rows] - before, count)
-        return found
+        entry: IntArray = np.arange(count.sum()) + np.repeat(self.start[rows] - before, count)
+        return entry
 
 
 def windows(time: FloatArray, count: int) -> IntArray:
-    """The window of every event, of so many that share the time evenly.
+    """Return the window of every event when `count` windows divide the time evenly.
 
-    Where no time passes, all is in the last one, which is then the only one that has an instant.
+    If all events have the same time, they are all in the last window.
 
     >>> windows(np.array([0.0, 2.4, 2.5, 9.9, 10.0]), 4).tolist()
     [0, 0, 1, 3, 3]
@@ -57,13 +56,13 @@ def windows(time: FloatArray, count: int) -> IntArray:
     elapsed = time - time[:1]
     if not len(time) or elapsed[-1] == 0:
         return np.full(len(time), count - 1)
-    # Multiplied first: an event on a border is then on the right side of it.
-    which: IntArray = (elapsed * count / elapsed[-1]).astype(np.int64)
-    return which.clip(max=count - 1)
+    # Multiply before dividing: rounding then keeps an event at a border in the later window.
+    window: IntArray = (elapsed * count / elapsed[-1]).astype(np.int64)
+    return window.clip(max=count - 1)
 
 
 def adjacency(nodes: IntArray, num_nodes: int) -> Adjacency:
-    """Of events, given the nodes of each, source and target in turn."""
+    """Return the adjacency of events, given their nodes as source, target, source, target, ..."""
     source, target = nodes[0::2], nodes[1::2]
     is_loop = source == target
     source, target = source[~is_loop], target[~is_loop]
@@ -77,12 +76,12 @@ def adjacency(nodes: IntArray, num_nodes: int) -> Adjacency:
 
 
 def snapshots(events: EventStream, count: int, *, cumulative: bool) -> list[Adjacency]:
-    """One graph for each window; cumulative: of its events and of all before."""
+    """Return one graph per window; if `cumulative`, it includes the events of earlier windows."""
     space = NodeSpace.of(events)
     nodes = space.nodes(events)
-    # Events are in the order of time, so windows are too.
+    # Events are sorted by time, and so are their windows.
     border = 2 * np.searchsorted(windows(events.time, count), np.arange(count + 1))
     return [
-        adjacency(nodes[0 if cumulative else border[at] : border[at + 1]], space.num_nodes)
-        for at in range(count)
+        adjacency(nodes[0 if cumulative else border[window] : border[window + 1]], space.num_nodes)
+        for window in range(count)
     ]

@@ -1,8 +1,9 @@
-"""Who ever met whom: a stream without its times, directions and repeats, and samples from that.
+"""Neighbors in the static graph of a stream, without times, directions and repeats; and samples.
 
-What a node is in the last layer of a graph network depends on its neighbors in the layer before,
-these on theirs, and so on. Trees of samples would grow with every layer. Here each layer samples
-once for every node that it needs, so that it never has more rows than there are nodes.
+The state of a node in the last layer of a graph network depends on its neighbors in the layer
+below, these depend on their neighbors, and so on. A tree of samples would grow with every layer.
+Here each layer samples once for every distinct node that it needs, so that no layer has more rows
+than there are nodes.
 """
 
 from collections.abc import Sequence
@@ -16,19 +17,21 @@ from tclgraph.events.stream import EventStream
 
 
 class Hop(NamedTuple):
-    """Where the nodes of one layer, and their samples, are among the rows of the layer below."""
+    """Rows of a layer's nodes, and of their sampled neighbors, in the layer below."""
 
     own: IntArray
-    """[node]"""
+    """Row of each node itself, [node]."""
     neighbor: IntArray
-    """[node, sample]"""
+    """Rows of the sampled neighbors, [node, sample]."""
 
 
 class StaticNeighbors:
-    """Neighbors of every node, in one list (CSR). Nobody is their own, but for lack of others.
+    """Neighbors of every node in CSR format.
+
+    Self-loops are left out, but a node without other neighbors is its own only neighbor.
 
     >>> events = EventStream.from_columns(list("aab"), list("xyx"), range(3))
-    >>> StaticNeighbors(events).of(2).tolist()  # x, after a and b
+    >>> StaticNeighbors(events).of(2).tolist()  # x interacted with a and b
     [0, 1]
     """
 
@@ -38,38 +41,42 @@ class StaticNeighbors:
         source, target = node[0::2], node[1::2]
         is_pair = source != target
         source, target = source[is_pair], target[is_pair]
-        lonely = np.setdiff1d(np.arange(space.num_nodes), np.concatenate([source, target]))
-        one = np.concatenate([source, target, lonely])
-        other = np.concatenate([target, source, lonely])
-        link = np.unique(one * space.num_nodes + other)
+        isolated = np.setdiff1d(np.arange(space.num_nodes), np.concatenate([source, target]))
+        node = np.concatenate([source, target, isolated])
+        neighbor = np.concatenate([target, source, isolated])
+        # (node, neighbor) as one number, to find distinct pairs.
+        link = np.unique(node * space.num_nodes + neighbor)
         self._neighbor = link % space.num_nodes
         self.degree: IntArray = np.bincount(link // space.num_nodes, minlength=space.num_nodes)
-        """Number of neighbors; 1 also for a node that has but itself."""
+        """Number of neighbors; 1 for a node without other neighbors."""
         self._start = np.cumsum(self.degree) - self.degree
 
     def of(self, node: int) -> IntArray:
+        """Return the neighbors of a node, ascending."""
         start = self._start[node]
-        found: IntArray = self._neighbor[start : start + self.degree[node]]
-        return found
+        neighbors: IntArray = self._neighbor[start : start + self.degree[node]]
+        return neighbors
 
     def sample(self, nodes: IntArray, count: int, random: np.random.Generator) -> IntArray:
-        """Neighbors drawn uniformly and with replacement, [node, count]."""
-        place = random.integers(self.degree[nodes, None], size=(len(nodes), count))
-        found: IntArray = self._neighbor[self._start[nodes, None] + place]
-        return found
+        """Draw neighbors uniformly and with replacement, [node, count]."""
+        offset = random.integers(self.degree[nodes, None], size=(len(nodes), count))
+        drawn: IntArray = self._neighbor[self._start[nodes, None] + offset]
+        return drawn
 
     def sample_hops(
         self, nodes: IntArray, counts: Sequence[int], random: np.random.Generator
     ) -> tuple[IntArray, list[Hop]]:
-        """What layers need to end with these nodes, each once; counts are from them outwards.
+        """Sample the neighbors that a stack of layers needs to compute states of these nodes.
 
-        Returns the nodes that go into the lowest layer, and the hops from there upwards.
+        `nodes` are distinct. `counts` holds the number of neighbors per node from the last layer to
+        the first one. Return the nodes of the input layer, and the hops from the first layer to the
+        last one.
         """
         hops = []
         for count in counts:
             neighbor = self.sample(nodes, count, random)
-            everyone = np.concatenate([nodes, neighbor.ravel()])
-            rows, place = np.unique(everyone, return_inverse=True)
-            hops.append(Hop(place[: len(nodes)], place[len(nodes) :].reshape(neighbor.shape)))
-            nodes = rows
+            needed = np.concatenate([nodes, neighbor.ravel()])
+            distinct, row = np.unique(needed, return_inverse=True)
+            hops.append(Hop(row[: len(nodes)], row[len(nodes) :].reshape(neighbor.shape)))
+            nodes = distinct
         return nodes, hops[::-1]

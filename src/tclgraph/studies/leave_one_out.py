@@ -26,7 +26,7 @@ import typer
 from tclgraph import __version__
 from tclgraph.environment import environment
 from tclgraph.evaluation.protocol import evaluate
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.writers import replacing
 from tclgraph.models.tcl.model import TCL
 from tclgraph.training.run_folder import RunFolder
@@ -60,7 +60,7 @@ GROUPS = {"all": "metrics", "repeat": "repeat", "new": "new"}
 
 
 def train_one(
-    data: Data, settings: dict[str, Any], folder: str, part: Literal["valid", "test"]
+    data: LogSpec, settings: dict[str, Any], folder: str, part: Literal["valid", "test"]
 ) -> dict[str, dict[str, float]]:
     """One run, from whichever point an earlier attempt reached: its figures on a part, by group."""
     split = data.open()
@@ -94,7 +94,7 @@ def main(
     ahead: Annotated[bool, typer.Option("--ahead", help="Rank further ahead.")] = False,
 ) -> None:
     """Train all, as many at a time as there are cores, and write the result."""
-    data = Data(log=log, kind=None, split=None, seen_only=seen_only, ahead=ahead)
+    data = LogSpec(log=log, kind=None, split=None, seen_only=seen_only, ahead=ahead)
     name = f"{data.name}-ahead" if ahead else data.name
     runs = f"runs/results/{name}"
     # Further ahead, what the split calls test is the valid part too.

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from tclgraph import registry
 from tclgraph.arrays import FloatArray
 from tclgraph.errors import InputError, did_you_mean
-from tclgraph.events.log_spec import Data
+from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.events.stream import GraphKind
 from tclgraph.heuristics.rules import heuristics_for
@@ -90,7 +90,7 @@ class Study:
 
     name: str
     """overall, ablation, depth or heads."""
-    data: Data
+    data: LogSpec
     split: Split
     events: str
     """Digest of the split."""
@@ -153,19 +153,19 @@ class Results:
         return [outcome["test"]["metrics"][metric] for outcome in self.outcomes]
 
 
-def as_published(data: Data) -> Data:
+def as_published(data: LogSpec) -> LogSpec:
     """A data set as the authors have it: CollegeMsg with two id spaces and known nodes only."""
     if data.log == "collegemsg" and data.kind is None:
         return replace(data, kind="bipartite", seen_only=True)
     return data
 
 
-def overall(data: Data, split: Split, models: Sequence[str]) -> Study:
+def overall(data: LogSpec, split: Split, models: Sequence[str]) -> Study:
     """Table 2."""
     return _study("overall", data, split, _entries(models, split.events.kind))
 
 
-def overall_one_mode(data: Data, models: Sequence[str]) -> Study | None:
+def overall_one_mode(data: LogSpec, models: Sequence[str]) -> Study | None:
     """The same test events where senders and receivers are the same people, as they are.
 
     Only of what has something to gain from that and beats the heuristics without: these and the
@@ -230,7 +230,7 @@ def _tcl(
     return Entry(name=name, group="TCL", kinds=kinds, published=published, x=x)
 
 
-def ablation(data: Data, split: Split, preset: str) -> Study:
+def ablation(data: LogSpec, split: Split, preset: str) -> Study:
     """Table 3 of one preset."""
     entries = []
     for name, settings in VARIANTS.items():
@@ -245,12 +245,12 @@ def ablation(data: Data, split: Split, preset: str) -> Study:
     return _study(f"ablation-{preset}", data, split, tuple(entries))
 
 
-def depth(data: Data, split: Split) -> Study:
+def depth(data: LogSpec, split: Split) -> Study:
     """The figure over k, of the paper preset."""
     return _study("depth", data, split, _points("levels", DEPTHS, _OWN_DEPTH, "k"))
 
 
-def heads(data: Data, split: Split) -> Study:
+def heads(data: LogSpec, split: Split) -> Study:
     """The figure over the number of heads, of the paper preset."""
     return _study("heads", data, split, _points("heads", HEADS, _OWN_HEADS, "heads"))
 
@@ -263,5 +263,5 @@ def _points(setting: str, values: Sequence[int], own: int, word: str) -> tuple[E
     )
 
 
-def _study(name: str, data: Data, split: Split, entries: tuple[Entry, ...]) -> Study:
+def _study(name: str, data: LogSpec, split: Split, entries: tuple[Entry, ...]) -> Study:
     return Study(name=name, data=data, split=split, events=digest_of(split), entries=entries)

@@ -215,9 +215,7 @@ def _scores_of_all(model: Model, split: Split) -> ScoreArray:
     return model.score(sources, np.full(len(sources), split.events.time[-1]))
 
 
-def _with_another_future(
-    events: EventStream, now: int, random: np.random.Generator
-) -> EventStream:
+def _with_another_future(events: EventStream, now: int, random: np.random.Generator) -> EventStream:
     num_changed = len(events) - now
     source, target, time = events.source.copy(), events.target.copy(), events.time.copy()
     target[now:] = random.integers(events.num_targets, size=num_changed)

@@ -83,7 +83,13 @@ def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
 
 def restored(config: type[Config], settings: Mapping[str, Any]) -> Config:
     """Build a config from the complete settings of a file, nested as JSON has them."""
-    missing = [field.name for field in fields(config) if field.name not in settings]
+    flat = flattened(settings)
+    absent_parts = [name for name, value in settings.items() if value is None]
+    missing = [
+        name
+        for name in setting_names(config)
+        if name not in flat and name not in settings and name.split(".")[0] not in absent_parts
+    ]
     if missing:
         raise InputError(
             f"the saved settings lack {', '.join(missing)}; they were written by another version "
@@ -147,12 +153,14 @@ def _validate(config: type[Config], nested: dict[str, Any], given: Mapping[str, 
         built: Config = _adapter(config).validate_python(nested)
     except PydanticError as error:
         first = error.errors()[0]
-        # The union of a part's config and None adds the name of the class to the location.
-        words = [str(word) for word in first["loc"] if str(word) in str(setting_names(config))]
-        place = ".".join(words)
         message = first["msg"].removeprefix("Value error, ").replace("Input should be", "give")
-        prefix = f"setting {place}={given[place]!r}: " if place in given else ""
-        raise InputError(prefix + message) from None
+        # The location of a part's setting also has the name of the part's class.
+        location = [str(word) for word in first["loc"]]
+        dotted = (".".join([*location[:1], word]) for word in location[1:])
+        place = next((name for name in (*dotted, *location[:1]) if name in given), None)
+        raise InputError(
+            f"setting {place}={given[place]!r}: {message}" if place else message
+        ) from None
     return built
 
 

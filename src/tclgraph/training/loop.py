@@ -18,7 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
-from tclgraph.evaluation.protocol import evaluate
+from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.training.checkpoint import (
@@ -153,13 +153,7 @@ class _Training:
         model, position = self.model, self.position
         started = time.perf_counter()
         with self.ema.applied() if self.ema else nullcontext():
-            report = evaluate(
-                model,
-                self.split,
-                part="valid",
-                with_heuristics=False,
-                at_most=model.config.max_valid_events,
-            )
+            report = validate(model, self.split, max_events=model.config.max_valid_events)
             position.history.append(
                 {
                     "epoch": position.epoch + 1,
@@ -248,7 +242,7 @@ def _best_heuristic(split: Split, config: TrainingConfig) -> dict[str, Any]:
     """Return the validation metrics that the model has to beat."""
     metric = config.selection_metric
     reports = [
-        evaluate(heuristic().fit(split), split, part="valid", at_most=config.max_valid_events)
+        validate(heuristic().fit(split), split, max_events=config.max_valid_events)
         for heuristic in heuristics_for(split.events.kind)
     ]
     choose = min if metric in LOWER_IS_BETTER else max

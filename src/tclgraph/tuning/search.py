@@ -28,7 +28,7 @@ from optuna.trial import FrozenTrial, TrialState
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.events.split import Split
-from tclgraph.training.learned import LearnedModel
+from tclgraph.models.learned import LearnedModel
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate
 from tclgraph.training.run_folder import RunFolder, fingerprint
 from tclgraph.tuning.byte_lock import ByteLock
@@ -242,7 +242,7 @@ def open_search(
         "data": fingerprint(split),
         "search_space": {name: list(values) for name, values in space.items()},
     }
-    metric = model.config.choose_by
+    metric = model.config.selection_metric
     run = RunFolder(folder)
     stored_config = run.read_config()
     if stored_config is not None:  # checked before anything is written to the folder

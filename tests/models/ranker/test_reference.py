@@ -16,7 +16,10 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
-from tclgraph.features.history import HistoryFeatures, HistoryState
+from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.columns import NUM_ACTIVITY_FEATURES
+from tclgraph.features.interactions import InteractionLog
+from tclgraph.features.state import HistoryState
 from tclgraph.models.ranker.model import Ranker
 from tclgraph.models.ranker.windows import Window
 from tests.models.tcl.test_reference import assert_near, assert_same_loss, cut_streams, seeds
@@ -65,7 +68,7 @@ def features_before(events: EventStream, event: int, source: int, time: float) -
     """Return the features from a graph that ends just before the event."""
     graph = DependencyGraph(NodeSpace.of(events))
     graph.append(events[:event])
-    return HistoryState(graph).facts(np.array([source]), np.array([time]))
+    return HistoryState(InteractionLog(graph)).features(np.array([source]), np.array([time]))
 
 
 class SlowScores:
@@ -83,9 +86,7 @@ class SlowScores:
                 name.removeprefix("encoder."): parameter
                 for name, parameter in match.named_parameters()
             }
-            self.reference = ReferenceTCL(
-                events, parameters, match.config, match.encoder.scale
-            )
+            self.reference = ReferenceTCL(events, parameters, match.config, match.encoder.scale)
 
     @property
     def mean_source(self) -> Tensor | None:
@@ -279,8 +280,8 @@ def test_dropped_features_change_no_score(split: Split, chosen: dict[str, Any]) 
     heads = untrained(chosen, split, 0).network.heads
     for name, scaling, columns in (
         ("source_features", heads.source_scaling, slice(None)),
-        ("candidate_features", heads.candidate_scaling, slice(0, 15)),
-        ("nearby_features", heads.candidate_scaling, slice(15, None)),
+        ("candidate_features", heads.candidate_scaling, slice(0, NUM_ACTIVITY_FEATURES)),
+        ("nearby_features", heads.candidate_scaling, slice(NUM_ACTIVITY_FEATURES, None)),
     ):
         is_dropped = bool((scaling.inverse_deviation[columns] == 0).all())
         assert is_dropped is not chosen[name]

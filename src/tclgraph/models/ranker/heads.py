@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import IntArray, ScoreArray
-from tclgraph.features.history import HistoryFeatures
-from tclgraph.features.kernels import (
+from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.columns import (
     NUM_ACTIVITY_FEATURES,
     NUM_CANDIDATE_FEATURES,
     NUM_PAIR_FEATURES,

@@ -17,7 +17,9 @@ from tclgraph.encoding.training_windows import CandidateRoots
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
-from tclgraph.features.history import HistoryFeatures, HistoryState
+from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.interactions import InteractionLog
+from tclgraph.features.state import HistoryState
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.heads import Columns, ScoreHeads
@@ -114,7 +116,7 @@ class Ranker(LearnedModel):
     def reset_state(self) -> None:
         match = self.network.match
         self._states = None if match is None else NodeStates(match.encoder, self.graph)
-        self._history = HistoryState(self.graph)
+        self._history = HistoryState(InteractionLog(self.graph))
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
@@ -123,13 +125,13 @@ class Ranker(LearnedModel):
         if self.network.match is not None and self._states is not None:
             key_BD = self.network.match.ranking_key(self._states.vectors(source))
             match_BT = key_BD @ self._states.vectors(self.graph.space.target_nodes).T
-        self._history.follow()
-        return self._log_probabilities(self._history.facts(source, time), match_BT)
+        self._history.update()
+        return self._log_probabilities(self._history.features(source, time), match_BT)
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.check_events(events)
-        self._history.follow()
+        self._history.update()
         match_BT = None
         if self.network.match is not None and self._states is not None:
             block = self._states.advance(events)
@@ -137,7 +139,7 @@ class Ranker(LearnedModel):
             match_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
         else:
             self.graph.append(events)
-        features = self._history.facts(events.source, events.time, reveals=True)
+        features = self._history.features(events.source, events.time, reveal=True)
         return self._log_probabilities(features, match_BT)
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:

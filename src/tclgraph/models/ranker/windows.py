@@ -7,7 +7,9 @@ import numpy as np
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.encoding.training_windows import CandidateRoots, TrainingWindows
 from tclgraph.events.stream import EventStream
-from tclgraph.features.history import HistoryFeatures, HistoryState
+from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.interactions import InteractionLog
+from tclgraph.features.state import HistoryState
 
 # Size of the sample on which the scaling of features is measured.
 _SAMPLE_WINDOWS = 8
@@ -37,6 +39,7 @@ class RankerWindows(TrainingWindows):
     def __init__(self, train: EventStream, batch_size: int, max_candidates: int) -> None:
         super().__init__(train, batch_size)
         self._max_candidates = max_candidates
+        self._interactions = InteractionLog(self.graph)
 
     def draw(
         self, window: int, random: np.random.Generator, absent_node: int | None = None
@@ -63,10 +66,8 @@ class RankerWindows(TrainingWindows):
 
     def features(self, event: IntArray, columns: IntArray) -> HistoryFeatures:
         """Return the features just before each of these consecutive events."""
-        history = HistoryState(self.graph, int(event[0]))
-        return history.facts(
-            self.sources(event), self.graph.time[event], columns, reveals=True
-        )
+        history = HistoryState(self._interactions, int(event[0]))
+        return history.features(self.sources(event), self.graph.time[event], columns, reveal=True)
 
     def feature_sample(self) -> list[HistoryFeatures]:
         """Return features of windows spread over the stream, without the first quarter."""

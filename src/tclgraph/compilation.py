@@ -1,0 +1,135 @@
+"""Compile kernels with numba and cache the machine code in a folder that changes with the source.
+
+numba recompiles a cached function when the file that defines it changes. It does not notice a
+change of a function, a constant or a NamedTuple that the function takes from another file, and
+then runs stale machine code. Here the cache folder of a module is named after a digest of the
+module and of every module of this package that it imports, directly or not, so any such change
+leads to another folder.
+
+The folder lies where numba would put it: in NUMBA_CACHE_DIR if that is set, else in the
+`__pycache__` next to the module, else in the user's cache folder. If none of these is writable,
+kernels are compiled in every process. Only kernel files import this module, because it imports
+numba.
+"""
+
+import ast
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache, partial
+from inspect import getfile
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba import njit
+
+_PACKAGE = Path(__file__).resolve().parent
+_MAX_UNUSED_SECONDS = 7 * 86_400.0
+_lock = threading.Lock()
+_numba_config: Any = numba.config  # its settings have no types
+
+
+def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
+    """Compile a function with numba, release the GIL while it runs, and cache it.
+
+    Use it as `@kernel`, or with further options of `numba.njit` as `@kernel(fastmath=True)`.
+    """
+    if function is None:
+        return partial(kernel, **options)
+    folder = cache_folder(function.__module__, Path(getfile(function)).resolve())
+    if folder is None:
+        return njit(nogil=True, **options)(function)  # type: ignore[no-any-return]
+    # numba reads CACHE_DIR once, when it decorates the function.
+    with _lock:
+        previous = _numba_config.CACHE_DIR
+        _numba_config.CACHE_DIR = str(folder)
+        try:
+            return njit(cache=True, nogil=True, **options)(function)  # type: ignore[no-any-return]
+        finally:
+            _numba_config.CACHE_DIR = previous
+
+
+@cache
+def cache_folder(module: str, path: Path) -> Path | None:
+    """Return the cache folder of a module's kernels, or None if no place for it is writable."""
+    if not path.is_file():
+        return None
+    name = f"{module}-{source_digest(path)}"
+    for root in _cache_roots(path):
+        folder = root / name
+        try:
+            is_new = not folder.exists()
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+            os.utime(folder)  # marks it as in use
+        except OSError:
+            continue
+        if is_new:
+            _remove_unused(root, module)
+        return folder
+    return None
+
+
+def source_digest(path: Path) -> str:
+    """Return a digest of a file and of every file of the package that it depends on."""
+    files = {path}
+    pending = [path]
+    while pending:
+        imported = set(_imported_files(pending.pop())) - files
+        files |= imported
+        pending += imported
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _imported_files(path: Path) -> Iterator[Path]:
+    """Yield the files of the package that import statements of a file name."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        base, modules = _PACKAGE.parent, []
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = path.parents[node.level - 1]
+            # `from package import name` may name a module of the package.
+            parent = node.module or ""
+            modules = [parent, *(f"{parent}.{alias.name}".lstrip(".") for alias in node.names)]
+        for module in modules:
+            stem = base.joinpath(*module.split("."))
+            for file in (stem.with_suffix(".py"), stem / "__init__.py"):
+                if file.is_relative_to(_PACKAGE) and file.is_file():
+                    yield file
+
+
+def _cache_roots(path: Path) -> Iterator[Path]:
+    """Yield the places for a cache folder of the module at `path`, in the order of preference."""
+    if _numba_config.CACHE_DIR:
+        yield Path(_numba_config.CACHE_DIR)
+    yield path.parent / "__pycache__"
+    if user_folder := os.environ.get("XDG_CACHE_HOME"):
+        yield Path(user_folder) / "tclgraph"
+    else:
+        with suppress(RuntimeError):  # a user without a home folder
+            yield Path.home() / ".cache" / "tclgraph"
+
+
+def _remove_unused(root: Path, module: str) -> None:
+    """Remove the module's folders of other digests that no process has opened for a week.
+
+    A younger folder may belong to a process that still runs the earlier source.
+    """
+    for folder in root.glob(f"{module}-*"):
+        try:
+            is_unused = time.time() - folder.stat().st_mtime > _MAX_UNUSED_SECONDS
+        except FileNotFoundError:  # another process has just removed it
+            continue
+        if is_unused:
+            shutil.rmtree(folder, ignore_errors=True)

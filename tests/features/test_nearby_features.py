@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.features import walk_kernels
+from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
+from tclgraph.features.state import HistoryState
+from tests.features.queries import Case, assert_query_equal, cases, log_of, long_case
+from tests.reference import history as reference
+from tests.streams import KINDS
+
+NEARBY = slice(NUM_ACTIVITY_FEATURES, None)
+
+
+@settings(max_examples=150)
+@given(cases())
+def test_nearby_features_equal_the_reference(case: Case) -> None:
+    for source in case.sources:
+        case.assert_nearby_features(source, NEARBY)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_latest_events_and_neighbors_count(kind: GraphKind) -> None:
+    case, (busy, settled, other) = long_case(kind)
+
+    def neighbors(source: int, num_latest: int) -> set[int]:
+        return {event.neighbor for event in case.history.interactions(source)[-num_latest:]}
+
+    # The stream exceeds every limit, so a kernel without one of them gives other features.
+    num_events = reference.NEARBY_SOURCE_EVENTS
+    assert len(neighbors(busy, num_events)) > reference.NEARBY_NEIGHBORS
+    assert len(neighbors(settled, num_events)) < reference.NEARBY_NEIGHBORS
+    assert neighbors(settled, 10_000) > neighbors(settled, num_events)
+    for neighbor in neighbors(settled, num_events):
+        assert len(case.history.interactions(neighbor)) > reference.NEARBY_EVENTS
+    assert len(case.history.first_interactions(busy)) > reference.WALK_CHOICES
+    for source in (busy, settled, other):
+        case.assert_nearby_features(source, NEARBY)
+
+
+def test_walks_may_pass_more_nodes_than_have_stored_choices() -> None:
+    num_sources, num_choices = 5, reference.WALK_CHOICES
+    source, target = [], []
+    for start in range(num_sources):
+        for offset in range(num_choices):
+            item = start * num_choices + offset
+            first_other = num_sources + item * num_choices
+            source += [start, *range(first_other, first_other + num_choices)]
+            target += [item] * (1 + num_choices)
+    stream = EventStream.from_columns(source, target, range(len(source)))
+    assert stream.num_sources > walk_kernels.MAX_ROWS
+    state, now = HistoryState(log_of(stream)), float(len(stream))
+    asking = np.array([*stream.sources.ids(range(num_sources)).tolist()] * 2)
+    block = state.features(asking, np.full(len(asking), now))
+    for query in range(len(asking)):
+        alone = state.features(asking[query : query + 1], np.array([now]))
+        assert_query_equal(block, query, alone)
+
+
+def test_nearby_features_of_a_drawn_example() -> None:
+    # event     0     1     2     3
+    #         a → b c → b c → d a → d
+    stream = EventStream.from_columns(list("acca"), list("bbdd"), range(4), kind="one-mode")
+    a, b, c, d = stream.sources.ids(list("abcd")).tolist()
+    features = np.expm1(Case(stream, 9.0).features.candidate[a, NEARBY]).round(3)
+    # d is the latest neighbor of a and had an event with c; b is the second and had one, too.
+    assert features[NearbyColumn.NEIGHBOR_EVENTS, [a, b, c, d]].tolist() == [0, 0, 1.5, 0]
+    # After its event with b, c turned to d. It had no event after the one with d.
+    assert features[NearbyColumn.NEXT_AFTER_LATEST].tolist() == [0] * 6
+    assert features[NearbyColumn.NEXT_AFTER_EARLIER, [a, b, c, d]].tolist() == [0, 0, 0, 0.5]
+    # Three steps from a end at b or d. There are 6 targets, so chance is 1/6.
+    assert features[NearbyColumn.WALK, [a, b, c, d]].tolist() == [0, 30, 0, 30]
