@@ -1,156 +1,205 @@
-"""The figures that the README shows are the ones that results/ holds."""
+"""The figures that README and docs show are those of results/."""
 
 import json
+import re
 import statistics
 from collections.abc import Callable
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tclgraph.studies.published import published
+from tclgraph.studies.published import published_overall
 
 ROOT = Path(__file__).parent.parent
+DIGITS = {"MR": 2, "MRR": 4, "Hit@10": 2}
+NO_FIGURE = "–"
+PARTS = {
+    "embeddings": "encoder",
+    "centring": "centering",
+    "pair history": "repeat head",
+    "repeat gate": "gate",
+    "candidate state": "candidate features",
+    "source state": "source features",
+    "nearby": "nearby features",
+    "averaging": "EMA",
+    "all terms (full contrast alone)": "history features",
+}
+"""Parts of the ranker that had another name when results/ingredients was computed."""
+SHARED_NEGATIVES = {"negative_pool": 256}
 
 
-def figures(name: str) -> dict[str, list[str]]:
-    found = json.loads((ROOT / "results" / "heuristics" / f"{name}.json").read_text())
-    return {
-        heuristic["model"]: [
-            f"{heuristic['metrics']['MR']:.2f}",
-            f"{heuristic['metrics']['MRR']:.4f}",
-            f"{heuristic['metrics']['Hit@10']:.2f}",
-        ]
-        for heuristic in found["heuristics"]
-    }
+def read_result(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return content
 
 
-def test_the_table_of_floors() -> None:
-    lines = (ROOT / "README.md").read_text().splitlines()
-    first = next(number for number, line in enumerate(lines) if line.startswith("| heuristic")) + 2
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in takewhile(lambda line: line.startswith("| "), lines[first:])
-    ]
-    collegemsg, wikipedia = figures("collegemsg"), figures("wikipedia")
-    assert [row[0] for row in rows] == list(collegemsg)
-    for name, *cells in rows:
-        assert cells == collegemsg[name] + wikipedia.get(name, ["–"] * 3)
+def as_row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
-TCL_DIGITS = {"MR": 2, "MRR": 4, "Hit@10": 2}
-
-
-def outcomes(log: str, kind: str, **settings: str) -> list[dict[str, Any]]:
-    """Of every seed of TCL with these settings, or of every heuristic."""
+def reports(
+    log: str, kind: str, model: str, settings: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Return the test report of every seed of a model with these settings."""
     folder = ROOT / "results" / "reproduce" / log / "jobs" / log
-    found = [json.loads(path.read_text()) for path in folder.glob("*.json")]
-    if settings:
-        wanted = [one for one in found if one["settings"] == settings and one["model"] == "tcl"]
-    else:
-        wanted = [one for one in found if "curve" not in one]
-    return [one["test"] for one in wanted if one["kind"] == kind]
+    jobs = [json.loads(path.read_text()) for path in folder.glob(f"{model}-*.json")]
+    wanted = (model, kind, settings or {})
+    return [job["report"] for job in jobs if (job["model"], job["kind"], job["settings"]) == wanted]
 
 
-def seeds_of(reports: list[dict[str, Any]], group: str = "metrics") -> list[str]:
-    """Mean and deviation of each metric."""
-    cells = []
-    for metric, digits in TCL_DIGITS.items():
-        values = [one[group][metric] for one in reports]
+def heuristic_reports(log: str, kind: str) -> list[dict[str, Any]]:
+    """Return the test report of every heuristic; unlike other models, they learn nothing."""
+    folder = ROOT / "results" / "reproduce" / log / "jobs" / log
+    jobs = [json.loads(path.read_text()) for path in folder.glob("*.json")]
+    return [job["report"] for job in jobs if job["learning"] is None and job["kind"] == kind]
+
+
+def over_seeds(seeds: list[dict[str, Any]], group: str = "metrics") -> dict[str, str]:
+    """Return mean ± deviation of each metric."""
+    cells = {}
+    for metric, digits in DIGITS.items():
+        values = [report[group][metric] for report in seeds]
         mean, deviation = statistics.fmean(values), statistics.stdev(values)
-        cells.append(f"{mean:.{digits}f} ± {deviation:.{digits}f}")
+        cells[metric] = f"{mean:.{digits}f} ± {deviation:.{digits}f}"
     return cells
 
 
-def tcl_row(title: str, log: str, preset: str, kind: str = "bipartite") -> str:
-    reports = outcomes(log, kind, preset=preset)
-    return f"| **{title}**, {len(reports)} seeds | " + " | ".join(seeds_of(reports)) + " |"
-
-
-def paper_row(log: str) -> str:
-    paper = published("tcl", log) or {}
-    cells = (" ± ".join(map(str, paper[one])) if one in paper else "–" for one in TCL_DIGITS)
-    return "| **as published** | " + " | ".join(cells) + " |"
-
-
-def best_heuristics(log: str, kind: str, group: str = "metrics") -> list[str]:
-    """Of each metric, whichever heuristic that is."""
-    cells = []
-    for metric, digits in TCL_DIGITS.items():
-        pick = min if metric == "MR" else max
-        best = pick(one[group][metric] for one in outcomes(log, kind))
-        cells.append(f"{best:.{digits}f}")
+def best_heuristics(log: str, kind: str, group: str = "metrics") -> dict[str, str]:
+    """Return the best figure of any heuristic for each metric."""
+    cells = {}
+    for metric, digits in DIGITS.items():
+        best_of = min if metric == "MR" else max
+        best = best_of(report[group][metric] for report in heuristic_reports(log, kind))
+        cells[metric] = f"{best:.{digits}f}"
     return cells
 
 
-def floor_row(log: str, kind: str = "bipartite") -> str:
-    return "| **the best heuristic** | " + " | ".join(best_heuristics(log, kind)) + " |"
+def as_published(log: str) -> dict[str, str]:
+    """Return the paper's figures of TCL."""
+    figures = published_overall("tcl", log)
+    return {metric: str(figures.get(metric, NO_FIGURE)) for metric in DIGITS}
 
 
-def tcl_rows() -> list[str]:
-    """TCL beside its paper and the best heuristic of each metric."""
-    return [
-        tcl_row("CollegeMsg, preset default", "collegemsg", "default", "one-mode"),
-        floor_row("collegemsg", "one-mode"),
-        tcl_row("CollegeMsg, preset paper", "collegemsg", "paper"),
-        tcl_row("CollegeMsg, preset fast", "collegemsg", "fast"),
-        paper_row("collegemsg"),
-        tcl_row("Wikipedia, preset default", "wikipedia", "default"),
-        floor_row("wikipedia"),
-        tcl_row("Wikipedia, preset paper", "wikipedia", "paper"),
-        paper_row("wikipedia"),
-        tcl_row("lastfm_head, preset default", "lastfm_head", "default"),
-        floor_row("lastfm_head"),
-        tcl_row("lastfm_head, preset paper", "lastfm_head", "paper"),
-    ]
+def readme_rows() -> list[str]:
+    """Return TCL and the ranker beside the best heuristic and the published figures."""
+    logs = [("collegemsg", "bipartite"), ("collegemsg", "one-mode"), ("wikipedia", "bipartite")]
+    shown = ("MR", "Hit@10")
+    rows: dict[str, list[str]] = {
+        "TCL, as published": [],
+        "TCL, measured here": [],
+        "best heuristic": [],
+        "**ranker**": [],
+    }
+    nothing = dict.fromkeys(DIGITS, NO_FIGURE)
+    for log, kind in logs:
+        is_paper_like = kind == "bipartite"
+        figures = [
+            as_published(log) if is_paper_like else nothing,
+            over_seeds(reports(log, kind, "tcl")) if is_paper_like else nothing,
+            best_heuristics(log, kind),
+            over_seeds(reports(log, kind, "ranker")),
+        ]
+        for cells, metrics in zip(rows.values(), figures, strict=True):
+            cells += [metrics[metric] for metric in shown]
+    return [as_row(name, *cells) for name, cells in rows.items()]
 
 
-def test_the_table_of_tcl() -> None:
-    lines = (ROOT / "README.md").read_text().splitlines()
-    assert [line for line in lines if line.startswith("| **")] == tcl_rows()
+def result_rows() -> list[str]:
+    """Return the same with MRR and seeds, on more logs."""
+
+    def trained(title: str, seeds: list[dict[str, Any]]) -> list[str]:
+        return [title, str(len(seeds)), *over_seeds(seeds).values()]
+
+    rows = []
+    for title, log, kind in (
+        ("CollegeMsg, one identity", "collegemsg", "one-mode"),
+        ("CollegeMsg, two id spaces", "collegemsg", "bipartite"),
+        ("Wikipedia", "wikipedia", "bipartite"),
+        ("lastfm_head", "lastfm_head", "bipartite"),
+    ):
+        models = [
+            trained("ranker", reports(log, kind, "ranker")),
+            ["best heuristic", NO_FIGURE, *best_heuristics(log, kind).values()],
+        ]
+        if kind == "bipartite":
+            models.append(trained("TCL", reports(log, kind, "tcl")))
+        if (log, kind) == ("collegemsg", "bipartite"):
+            pooled = reports(log, kind, "tcl", SHARED_NEGATIVES)
+            models.append(trained("TCL, `negative_pool=256`", pooled))
+        if kind == "bipartite" and log != "lastfm_head":
+            models.append(["TCL, as published", NO_FIGURE, *as_published(log).values()])
+        rows += [as_row(title, *cells) for cells in models]
+    return rows
 
 
 def group_rows() -> list[str]:
-    """The default preset and the best heuristic of each metric, for repeats and for first meetings."""
+    """Return the ranker and the best heuristic for repeats and for new pairs."""
     rows = []
-    graphs = {"collegemsg": "one-mode", "wikipedia": "bipartite", "lastfm_head": "bipartite"}
-    for log, graph in graphs.items():
+    kinds = {"collegemsg": "one-mode", "wikipedia": "bipartite", "lastfm_head": "bipartite"}
+    for log, kind in kinds.items():
         for group in ("repeat", "new"):
-            ours = seeds_of(outcomes(log, graph, preset="default"), group)
-            heuristics = best_heuristics(log, graph, group)
-            cells = [f"{one} ({other})" for one, other in zip(ours, heuristics, strict=True)]
-            rows.append(f"| {log}, {group} | " + " | ".join(cells) + " |")
+            ranker = over_seeds(reports(log, kind, "ranker"), group)
+            heuristics = best_heuristics(log, kind, group)
+            cells = [f"{ranker[metric]} ({heuristics[metric]})" for metric in DIGITS]
+            rows.append(as_row(f"{log}, {group}", *cells))
     return rows
 
 
 def ingredient_rows() -> list[str]:
-    """What the default preset loses on validation without each of its parts."""
-    found = json.loads((ROOT / "results" / "ingredients" / "collegemsg.json").read_text())
-    whole = found["whole"]
+    """Return what the ranker loses on validation without each of its parts."""
+    study = read_result("ingredients/collegemsg")
+    full = study["whole"]
     cells = [
-        f"{one['mean']:.{digits}f} ± {one['deviation']:.{digits}f}"
-        for one, digits in ((whole["all"][name], digits) for name, digits in TCL_DIGITS.items())
+        f"{full['all'][metric]['mean']:.{digits}f} ± {full['all'][metric]['deviation']:.{digits}f}"
+        for metric, digits in DIGITS.items()
     ]
-    rows = ["| the whole | " + " | ".join([*cells, f"{whole['new']['MR']['mean']:.1f}"]) + " |"]
-    for name, one in found["without"].items():
-        cells = [f"{one['all'][metric]:.{digits}f}" for metric, digits in TCL_DIGITS.items()]
-        rows.append(f"| without {name} | " + " | ".join([*cells, f"{one['new']['MR']:.1f}"]) + " |")
+    rows = [as_row("complete", *cells, f"{full['new']['MR']['mean']:.1f}")]
+    for name, figures in study["without"].items():
+        cells = [f"{figures['all'][metric]:.{digits}f}" for metric, digits in DIGITS.items()]
+        rows.append(
+            as_row(f"without {PARTS.get(name, name)}", *cells, f"{figures['new']['MR']:.1f}")
+        )
     return rows
 
 
-@pytest.mark.parametrize("rows", [group_rows, ingredient_rows])
-def test_the_tables_of_the_default_preset(rows: Callable[[], list[str]]) -> None:
-    text = (ROOT / "docs" / "default.md").read_text()
-    assert "\n".join(rows()) in text
+def heuristic_rows() -> list[str]:
+    """Return every heuristic on CollegeMsg and Wikipedia."""
+    logs = [
+        {
+            report["model"]: [
+                f"{report['metrics'][metric]:.{digits}f}" for metric, digits in DIGITS.items()
+            ]
+            for report in read_result(f"heuristics/{log}")["heuristics"]
+        }
+        for log in ("collegemsg", "wikipedia")
+    ]
+    missing = [NO_FIGURE] * len(DIGITS)
+    return [
+        as_row(name, *(cell for log in logs for cell in log.get(name, missing))) for name in logs[0]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [
+        ("README.md", readme_rows),
+        ("docs/ranker.md", result_rows),
+        ("docs/ranker.md", group_rows),
+        ("docs/ranker.md", ingredient_rows),
+        ("docs/protocol.md", heuristic_rows),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_table_shows_the_stored_figures(page: str, rows: Callable[[], list[str]]) -> None:
+    assert "\n".join(rows()) in (ROOT / page).read_text()
 
 
 REPRODUCED = {
-    "README.md": ["collegemsg/tables/overall-collegemsg"],
     "docs/baselines.md": [
         "collegemsg/tables/overall-collegemsg",
         "collegemsg/tables/overall-collegemsg-cost",
-        "collegemsg/tables/overall-collegemsg-meetings",
+        "collegemsg/tables/overall-collegemsg-pairs",
         "collegemsg/tables/overall-collegemsg-quarters",
         "wikipedia/tables/overall-wikipedia",
         "wikipedia/tables/overall-wikipedia-cost",
@@ -158,53 +207,90 @@ REPRODUCED = {
     "docs/reproduce.md": [
         "collegemsg/tables/claims-collegemsg",
         "wikipedia/tables/claims-wikipedia",
-        "collegemsg/tables/ablation-paper-collegemsg",
-        "collegemsg/tables/ablation-default-collegemsg",
+        "collegemsg/tables/ablation-tcl-collegemsg",
+        "collegemsg/tables/ablation-ranker-collegemsg",
         "collegemsg/tables/depth-collegemsg",
         "collegemsg/tables/heads-collegemsg",
-        "wikipedia/tables/ablation-paper-wikipedia",
-        "wikipedia/tables/ablation-default-wikipedia",
+        "wikipedia/tables/ablation-tcl-wikipedia",
+        "wikipedia/tables/ablation-ranker-wikipedia",
     ],
 }
 """Pages, and the tables of results/reproduce that they show."""
 
 
+def table_rows(name: str) -> list[str]:
+    """Return the lines of a table of results/reproduce."""
+    text = (ROOT / "results" / "reproduce" / f"{name}.md").read_text()
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
 @pytest.mark.parametrize("page", REPRODUCED)
-def test_tables_that_were_reproduced(page: str) -> None:
+def test_page_shows_the_reproduced_tables(page: str) -> None:
     text = (ROOT / page).read_text()
     for name in REPRODUCED[page]:
-        found = (ROOT / "results" / "reproduce" / f"{name}.md").read_text()
-        rows = [line for line in found.splitlines() if line.startswith("|")]
-        assert "\n".join(rows) in text, name
+        assert "\n".join(table_rows(name)) in text, name
 
 
-def test_the_speed_of_tcl() -> None:
-    found = json.loads((ROOT / "results" / "benchmarks" / "training.json").read_text())
-    text = " ".join((ROOT / "README.md").read_text().split())
-    paper, fast, ranking = found["paper"], found["fast"], found["ranking"]
+def test_picture_shows_the_reproduced_figures() -> None:
+    """scripts/draw_overview.py draws it."""
+    picture = (ROOT / "docs" / "figures" / "collegemsg.svg").read_text()
+    header, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table_rows("collegemsg/tables/overall-collegemsg")
+    ]
+    column = header.index("Hit@10")
+    for name, *_ in (row for row in rows if not row[0].startswith("gain")):
+        assert f">{name}<" in picture
+    for row in (row for row in rows if not row[0].startswith("gain")):
+        assert f">{re.sub('[*]|</?u>', '', row[column]).split(' ±')[0]}<" in picture
+
+
+def test_speed_of_tcl_and_the_ranker() -> None:
+    training = read_result("benchmarks/training")
+    text = " ".join((ROOT / "docs" / "tcl.md").read_text().split())
+    tcl, pooled = training["paper"], training["fast"]
+    ranking = training["ranking"]
     for claim in (
-        f"training handles {paper['events_per_second']:,} events per second",
-        f"({fast['events_per_second']:,} with preset fast)",
-        f"{int(found['times_faster_than_dense']['paper'])} times what a padded dense",
-        f"in {paper['peak_megabytes']} MB",
-        f"the {ranking['test_events']:,} test events are encoded and ranked in",
+        f"training processes {tcl['events_per_second']:,} events per second",
+        f"({pooled['events_per_second']:,} with `negative_pool=256`)",
+        f"in {tcl['peak_megabytes']} MB",
+        f"{int(training['times_faster_than_dense']['paper'])} times the rate of a padded dense",
+        f"The {ranking['test_events']:,} test events are encoded and ranked in",
         f"ranked in {ranking['seconds']:.2f} s",
     ):
         assert claim in text
-    default = json.loads((ROOT / "results" / "benchmarks" / "default.json").read_text())
-    rates = [default[what]["default"]["events_per_second"] for what in ("training", "ranking")]
+    ranker = read_result("benchmarks/default")
+    rates = [ranker[task]["default"]["events_per_second"] for task in ("training", "ranking")]
+    text = " ".join((ROOT / "docs" / "ranker.md").read_text().split())
     assert f"trains on {rates[0]:,} events and ranks {rates[1]:,} per second" in text
+
+
+def test_what_the_encoder_adds() -> None:
+    """The first screen of README says that the gain comes from history features."""
+    study = read_result("ingredients/collegemsg")
+    full = study["whole"]["all"]
+    without = study["without"]["embeddings"]
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert (
+        f"validates at MRR {without['all']['MRR']:.4f} without the encoder "
+        f"and {full['MRR']['mean']:.4f} with it"
+    ) in text
+    text = " ".join((ROOT / "docs" / "ranker.md").read_text().split())
+    assert (
+        f"validation MR of {without['all']['MR']:.2f} and an MRR of {without['all']['MRR']:.4f}; "
+        f"with the encoder, {full['MR']['mean']:.2f} and {full['MRR']['mean']:.4f}"
+    ) in text
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "results").rglob("*.json")), ids=lambda p: p.stem)
 def test_every_result_says_where_it_comes_from(path: Path) -> None:
-    found = json.loads(path.read_text())
-    assert found["machine"]["cores"] >= 1
-    assert found["version"]
+    result = json.loads(path.read_text())
+    assert result["machine"]["cores"] >= 1
+    assert result["version"]
     if path.parent.parent.name == "jobs":
-        assert {"split", "kind", "update", "seed", "settings", "file"} <= found.keys()
+        assert {"split", "kind", "update", "seed", "settings", "file"} <= result.keys()
     if path.parent.name == "heuristics":
-        assert found["file"]
-        for one in found.get("heuristics", [found]):
-            assert {"split", "kind"} <= one.keys()
-            assert "interactions" in one or {"update", "seed"} <= one.keys()
+        assert result["file"]
+        for report in result.get("heuristics", [result]):
+            assert {"split", "kind"} <= report.keys()
+            assert "interactions" in report or {"update", "seed"} <= report.keys()
