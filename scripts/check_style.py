@@ -33,12 +33,9 @@ def check_file(path: Path) -> Iterator[str]:
         for name, line in defined_names(node):
             if name in VAGUE_NAMES:
                 yield f"{path}:{line}: {name!r} is not a name; say what it holds"
-        if isinstance(node, ast.Module | ast.ClassDef | Function):
-            if (ast.get_docstring(node) or "").startswith("Of "):
-                yield f'{path}:{getattr(node, "lineno", 1)}: docstring begins with "Of "'
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if str(node.value.value).startswith("Of "):
-                yield f'{path}:{node.lineno}: docstring begins with "Of "'
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text and str(node.value.value).strip().startswith("Of "):
+            yield f'{path}:{node.lineno}: docstring begins with "Of "'
         if in_source and isinstance(node, Function):
             yield from check_function(path, node)
 

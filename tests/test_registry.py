@@ -79,13 +79,16 @@ class Factors(LearnedModel):
 
     def loss(self, batch, random):
         events = self.train_events[batch * self.config.batch_size :][: self.config.batch_size]
-        scores = self.network["source"](torch.tensor(events.source)) @ self.network["target"].weight.T
+        scores = self.all_scores(events.source)
         return nn.functional.cross_entropy(scores, torch.tensor(events.target))
 
     @torch.no_grad()
     def score(self, source, time):
         self.check_fitted()
-        return (self.network["source"](torch.tensor(source)) @ self.network["target"].weight.T).numpy()
+        return self.all_scores(source).numpy()
+
+    def all_scores(self, source):
+        return self.network["source"](torch.tensor(source)) @ self.network["target"].weight.T
 
 
 class Misnamed(tg.Model):
@@ -167,7 +170,7 @@ def test_models_of_another_package_work_in_every_command(
 
 
 def test_an_entry_point_that_is_no_model_is_refused(package: Path) -> None:
-    with pytest.raises(InputError, match="is not a subclass of tclgraph.Model with that name"):
+    with pytest.raises(InputError, match=r"is not a subclass of tclgraph\.Model with that name"):
         registry.build("misnamed")
     with pytest.raises(InputError, match="cannot import the model 'missing'"):
         registry.build("missing")

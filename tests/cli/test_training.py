@@ -113,8 +113,9 @@ def test_recommending_to_many_sources_among_candidates(cli: Cli, run: Path) -> N
     assert [entry["source"] for entry in entries] == ["3", "5"]
     for entry in entries:
         assert {item["target"] for item in entry["recommendations"]} == {1, 2}
-    words = ("--source", "3", "--exclude-seen", "--top", "99", "--json")
-    code, out, _ = cli("recommend", "run", *words)
+    code, out, _ = cli(
+        "recommend", "run", "--source", "3", "--exclude-seen", "--top", "99", "--json"
+    )
     new = json.loads(out)["sources"][0]["recommendations"]
     assert code == 0
     assert 0 < len(new) < 15

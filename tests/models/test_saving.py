@@ -111,7 +111,7 @@ def test_a_model_loads_without_its_training_device(split: Split, folder: Path) -
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no saved model in .*; give a folder that"):
+    with pytest.raises(InputError, match=r"no saved model in .*; give a folder that"):
         load_model(tmp_path)
     (tmp_path / FILE_NAME).write_bytes(b"half of it")
     with pytest.raises(InputError, match="no saved model in"):

@@ -13,8 +13,8 @@ from tclgraph.studies.overall import overall_study
 from tclgraph.studies.parts import parts_study
 from tclgraph.studies.study import Entry, OpenLog, Results, Study
 from tclgraph.studies.sweep import DEPTH, sweep_study
-from tests.reports.made_up import STREAM, open_log, results, texts
 from tclgraph.testing.streams import cut
+from tests.reports.made_up import STREAM, open_log, results, texts
 
 
 def rows_of(study: Study, ranks: dict[Entry, list[list[float]]]) -> dict[Entry, Results]:

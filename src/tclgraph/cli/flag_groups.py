@@ -1,42 +1,43 @@
-"""Flags that a command receives as one object instead of as many parameters."""
+"""Flags that a command receives as one argument instead of as many parameters."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Any, TypeAlias, get_type_hints
 
-Command = Callable[..., None]
+Command: TypeAlias = Callable[..., None]
 
 
 def with_flags(parameter: str, group: type) -> Callable[[Command], Command]:
-    """Give a command one flag per field of the dataclass `group`.
-
-    The command receives an instance of `group` as its keyword argument `parameter`. typer reads the
-    flags from the signature of the command, so the decorator replaces that signature.
-    """
+    """Give a command one flag per field of a dataclass, and an instance of it as `parameter`."""
     hints = get_type_hints(group, include_extras=True)
-    flags = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(group)
-    ]
+    flags = [flag(field.name, field.default, hints[field.name]) for field in fields(group)]
+    return lambda command: with_parameter(command, parameter, flags, lambda **v: group(**v))
 
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def run(**arguments: Any) -> None:
-            values = {flag.name: arguments.pop(flag.name) for flag in flags}
-            command(**arguments, **{parameter: group(**values)})
 
-        signature = inspect.signature(command)
-        others = [value for name, value in signature.parameters.items() if name != parameter]
-        parameters = [*others, *flags]
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {value.name: value.annotation for value in parameters}
-        return run
+def flag(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    """Return the parameter from which typer makes a flag."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
-    return decorate
+
+def with_parameter(
+    command: Command, parameter: str, flags: Sequence[inspect.Parameter], make: Callable[..., Any]
+) -> Command:
+    """Replace a parameter of a command by flags; `make` turns their values into its argument.
+
+    typer reads the flags from the signature of a command, so the signature is replaced.
+    """
+
+    @wraps(command)
+    def run(**arguments: Any) -> None:
+        values = {entry.name: arguments.pop(entry.name) for entry in flags}
+        command(**arguments, **{parameter: make(**values)})
+
+    signature = inspect.signature(command)
+    others = [entry for name, entry in signature.parameters.items() if name != parameter]
+    parameters = [*others, *flags]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {entry.name: entry.annotation for entry in parameters}
+    return run

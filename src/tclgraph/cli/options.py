@@ -1,14 +1,13 @@
 """Command line options that several commands share."""
 
-import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Optional, TypeAlias, get_type_hints
+from typing import Annotated, Optional, TypeAlias, get_type_hints
 
 import typer
 
+from tclgraph.cli.flag_groups import Command, flag, with_parameter
 from tclgraph.errors import InputError
 from tclgraph.events.log_spec import LogSpec
 
@@ -81,32 +80,14 @@ def refuse_log_options(spec_for: SpecFor, run: Path) -> None:
         raise InputError(f"{run} knows how its log was read and split; leave out {' '.join(flags)}")
 
 
-def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the log options to a command, which receives their values as `spec_for`.
-
-    Typer reads the options from a function's signature, so this extends the signature.
-    """
-    signature = inspect.signature(command)
-    types = get_type_hints(LogSpec)
+def with_log_options(command: Command) -> Command:
+    """Add the log options to a command, which receives their values as `spec_for`."""
+    hints = get_type_hints(LogSpec)
     defaults = {field.name: field.default for field in fields(LogSpec)}
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        log_values = {name: values.pop(name) for name in _LOG_OPTIONS}
-        command(**values, spec_for=lambda log: LogSpec(log=log, **log_values))
-
-    parameters = [
-        *(parameter for name, parameter in signature.parameters.items() if name != "spec_for"),
-        *(
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=defaults[name],
-                annotation=Annotated[types[name], option],
-            )
-            for name, option in _LOG_OPTIONS.items()
-        ),
+    flags = [
+        flag(name, defaults[name], Annotated[hints[name], option])
+        for name, option in _LOG_OPTIONS.items()
     ]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+    return with_parameter(
+        command, "spec_for", flags, lambda **values: lambda log: LogSpec(log=log, **values)
+    )

@@ -1,20 +1,19 @@
 """`tclgraph reproduce`: the paper's tables and figures, on its data sets or on any log."""
 
-import inspect
 import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from tclgraph.cli import options
+from tclgraph.cli.flag_groups import with_flags
 
 if TYPE_CHECKING:
     from tclgraph.jobs.suite import Suite, SuiteStatus
@@ -38,33 +37,8 @@ class ScheduleOptions:
     ] = None
 
 
-def _with_schedule_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the flags of `ScheduleOptions`, which it receives as `schedule`."""
-    signature = inspect.signature(command)
-    hints = get_type_hints(ScheduleOptions, include_extras=True)
-
-    @wraps(command)
-    def run(**arguments: Any) -> None:
-        names = [field.name for field in fields(ScheduleOptions)]
-        schedule = ScheduleOptions(**{name: arguments.pop(name) for name in names})
-        command(**arguments, schedule=schedule)
-
-    flags = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(ScheduleOptions)
-    ]
-    others = [parameter for name, parameter in signature.parameters.items() if name != "schedule"]
-    run.__signature__ = signature.replace(parameters=[*others, *flags])  # type: ignore[attr-defined]
-    return run
-
-
 @options.with_log_options
-@_with_schedule_options
+@with_flags("schedule", ScheduleOptions)
 def reproduce(
     what: Annotated[
         list[str],

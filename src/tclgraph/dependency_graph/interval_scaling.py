@@ -19,7 +19,8 @@ Scaling: TypeAlias = Literal["linear", "log"]
 class IntervalScale:
     """Statistics of the intervals between consecutive events of a node, from training events only.
 
-    >>> IntervalScale(mean=60.0, log_deviation=2.0).scaled(np.array([0.0, 120.0]), "linear").tolist()
+    >>> scale = IntervalScale(mean=60.0, log_deviation=2.0)
+    >>> scale.scaled(np.array([0.0, 120.0]), "linear").tolist()
     [0.0, 2.0]
     """
 

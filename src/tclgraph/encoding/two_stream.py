@@ -29,7 +29,7 @@ _INPUT_DEVIATION = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class TwoStreamConfig:
-    """Settings of the encoder. The defaults are the paper's; fields say where it leaves a choice."""
+    """Settings of the encoder; the defaults are the paper's, where it gives a value."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 

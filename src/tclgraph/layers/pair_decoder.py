@@ -32,7 +32,7 @@ class PairMerge(nn.Module):
         return self.of_halves(self.first_half(first_A), self.second_half(second_B))
 
     def of_halves(self, first_H: Tensor, second_H: Tensor) -> Tensor:
-        """Return the merged vector from `self.first_half(…)` and `self.second_half(…)`, which may broadcast."""
+        """Return the merged vector from both halves, `first_half(…)` and `second_half(…)`."""
         merged: Tensor = self.output(torch.relu(first_H + second_H))
         return merged
 

@@ -1,1 +1,1 @@
-"""The contract that every model keeps, what learned models share, and the models `tcl`, `ranker`."""
+"""The contract of every model, what learned models share, and the models TCL and ranker."""

@@ -1,4 +1,4 @@
-"""The contract between a model and everything that uses one: evaluation, training, answers, serving.
+"""The contract between a model and what uses it: evaluation, training, answers, serving.
 
 A model has what it *learned* (in `fit`, fixed afterwards) and a *state* (from the events it has
 observed; it grows with every `observe` and is dropped by `forget`). Scores depend on these two and
@@ -163,11 +163,11 @@ class Model(ABC):
         """Return all vectors as a table: side ("both" in a one-mode graph), key, vector."""
         return embeddings(self, at=at)
 
-    def vectors(self, node: IntArray, time: float) -> ScoreArray:
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # noqa: ARG002
         """Return the vectors of nodes (not ids, see `NodeSpace`) as of a time."""
         raise InputError(f"{self.name} has no vectors; use a model that learns them, such as tcl")
 
-    def display_scores(self, source: int, scores: ScoreArray) -> ScoreArray:
+    def display_scores(self, source: int, scores: ScoreArray) -> ScoreArray:  # noqa: ARG002
         """Return the scores of one source as people should see them, in the same order."""
         return scores
 
@@ -194,8 +194,8 @@ class Model(ABC):
         return cls.from_saved(read_model(folder), device=device)
 
     @classmethod
-    def from_saved(cls, saved: SavedModel, *, device: str | None = None) -> Self:
-        """Build the model from the content of its file."""
+    def from_saved(cls, saved: SavedModel, *, device: str | None = None) -> Self:  # noqa: ARG003
+        """Build the model from the content of its file; a model without a network has no device."""
         model = cls(**saved.settings)
         model.state, model.measured = saved.state, saved.measured
         model.reset_state()

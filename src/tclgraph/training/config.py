@@ -36,7 +36,7 @@ class TrainingConfig:
     selection_metric: Literal["MRR", "MR"] = "MRR"
     """Validation metric that decides which epoch is kept."""
     patience: PositiveInt | None = None
-    """Number of epochs without improvement on validation after which training stops. None: never."""
+    """Number of epochs without a better validation metric before training stops. None: never."""
     max_valid_events: PositiveInt | None = None
     """Maximum number of validation events ranked after an epoch, in evenly spread runs; for models
     that rank slowly. None: all."""

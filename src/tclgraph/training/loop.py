@@ -1,4 +1,4 @@
-"""The training loop: one gradient step per batch, validation after every epoch, the best epoch kept.
+"""The training loop: a gradient step per batch, validation per epoch, the best epoch kept.
 
 A run can be stopped and resumed between any two batches without changing a bit of its result: the
 order of an epoch's batches depends on the seed and the epoch, and what a batch draws on the seed,

@@ -52,7 +52,7 @@ class Columns(NamedTuple):
     column_of: IntArray
     """Column of every target, -1 if it has none."""
     log_weight: Tensor | None = None
-    """Logarithm of the number of targets each column stands for, if columns are a sample, [B, K]."""
+    """If columns are a sample: logarithm of the number of targets each stands for, [B, K]."""
 
 
 class ExploreHead(nn.Module):
@@ -183,7 +183,7 @@ class ScoreHeads(nn.Module):
             both_B = -torch.logaddexp(total_new_B, total_repeat_B)
             return both_B, both_B
         gate_B = self.gate(source_BF)[:, 0] + repeat_bias
-        # A source without interactions cannot repeat; one that has interacted with all targets must.
+        # A source without interactions cannot repeat; after interacting with all targets it must.
         gate_B = gate_B.masked_fill(no_repeat, _LOG_ZERO)
         gate_B = gate_B.masked_fill(all_repeat, -_LOG_ZERO)
         return (
