@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 # Names are fetched when first used, so that the command line starts at once.
-_WHERE = {
+_MODULES = {
     "CATALOG": "tclgraph.events.catalog",
     "EventStream": "tclgraph.events.stream",
     "InputError": "tclgraph.errors",
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
+    if name not in _MODULES:
         raise AttributeError(f"tclgraph has no attribute {name!r}")
-    return getattr(import_module(_WHERE[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*_WHERE, "__version__"])
+    return sorted([*_MODULES, "__version__"])
