@@ -20,7 +20,7 @@ class DenseTCL:
     """Computes the forward pass and the loss over padded sub-graphs."""
 
     def __init__(self, network: TCLNetwork, graph: DependencyGraph) -> None:
-        self.network = network
+        self.encoder, self.discriminator = network.encoder, network.discriminator
         self.levels = network.config.levels
         self.node = torch.tensor(graph.node)
         self.previous = torch.tensor(graph.previous)
@@ -38,12 +38,12 @@ class DenseTCL:
         A negative instance -1 - n stands for node n without events.
         """
         is_known = instance_BC >= 0
-        absent = torch.full_like(instance_BC, -1 - self.network.absent)
+        absent = torch.full_like(instance_BC, -1 - self.encoder.absent_node)
         partner_BC = torch.where(is_known, instance_BC ^ 1, absent)
         pairs = torch.stack([instance_BC, partner_BC], dim=-1)
         state = self._encode(pairs.flatten(0, 1), dropout)
-        vector_BCD = self.network.projection(state[:, 0], state[:, 1]).view(*instance_BC.shape, -1)
-        match_BC = self.network.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
+        vector_BCD = self.encoder.projection(state[:, 0], state[:, 1]).view(*instance_BC.shape, -1)
+        match_BC = self.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
         similarity_BC = functional.softplus(match_BC)
         return contrastive_loss(similarity_BC[:, 0], similarity_BC[:, 1:])
 
@@ -57,12 +57,12 @@ class DenseTCL:
         reaches = (self.below.float() @ same.float()) > 0
         may_attend = reaches & is_first[:, None, :]
         may_attend |= torch.eye(same.shape[1], dtype=torch.bool)  # every slot needs a key
-        layer = self.network.graph_layers[0]
+        layer = self.encoder.graph_layers[0]
         assert isinstance(layer, TransformerLayer)
         hidden = _transformer(layer, hidden, hidden, may_attend)
         other_hidden = hidden.view(-1, 2, *hidden.shape[1:]).flip(1).flatten(0, 1)
         other_is_first = is_first.view(-1, 2, is_first.shape[1]).flip(1).flatten(0, 1)
-        cross = self.network.cross_layers[0]
+        cross = self.encoder.cross_layers[0]
         assert isinstance(cross, TransformerLayer)
         hidden = _transformer(cross, hidden, other_hidden, other_is_first[:, None, :])
         return hidden[:, 0].view(*roots_P2.shape, -1)
@@ -84,14 +84,15 @@ class DenseTCL:
 
     def _embed(self, instance: Tensor) -> Tensor:
         """Return the sum of node, depth and time-interval embedding of every slot."""
-        network = self.network
+        encoder = self.encoder
         is_real = instance >= 0
         known = instance.clamp_min(0)
-        node = torch.where(is_real, self.node[known], (-1 - instance).clamp_max(network.absent))
+        singleton = (-1 - instance).clamp_max(encoder.absent_node)
+        node = torch.where(is_real, self.node[known], singleton)
         seconds = torch.where(is_real, self.interval[known], 0.0)
-        scaled = (seconds / network.units.mean).to(network.node.weight.dtype)
-        embedded: Tensor = network.node(node) + network.depth(self.depth)
-        embedded += network.interval(scaled[..., None])
+        scaled = (seconds / encoder.scale.mean).to(encoder.weight.dtype)
+        embedded: Tensor = encoder.node(node) + encoder.depth(self.depth)
+        embedded += encoder.interval(scaled[..., None])
         return embedded
 
 

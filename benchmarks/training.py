@@ -15,11 +15,13 @@ import torch
 
 from benchmarks.dense_tcl import DenseTCL
 from benchmarks.measuring import in_own_process, measured, write_result
+from tclgraph.encoding.training_windows import SampledRoots
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.catalog import load
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.models.tcl.model import TCL
+from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs
 
 VARIANTS: dict[str, dict[str, Any]] = {"tcl": {}, "tcl_negative_pool_256": {"negative_pool": 256}}
 """Settings of each variant of TCL that is measured."""
@@ -53,23 +55,24 @@ def training_rate(model: TCL, split: Split, *, warm: bool = False) -> dict[str, 
     random = np.random.default_rng(0)
     num_rows = 0
 
-    def step(number: int) -> None:
+    def count_rows(_: torch.nn.Module, inputs: tuple[PackedSubgraphs, object]) -> None:
         nonlocal num_rows
-        window = model._windows.draw(number, random)
-        num_rows += len(window.packed.row_node)
+        num_rows += len(inputs[0].row_node)
+
+    def step(window: int) -> None:
         optimizer.zero_grad(set_to_none=True)
-        model.loss_of(window, random).backward()  # type: ignore[no-untyped-call]
+        model.loss(window, random).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
-    for number in range(3):  # compiles
-        step(number)
-    num_rows = 0
+    for window in range(3):  # compiles
+        step(window)
+    model.network.encoder.register_forward_pre_hook(count_rows)
     # Without the last window, which may be shorter than the others.
     chosen = np.linspace(num_windows // 2 if warm else 0, num_windows - 2, NUM_WINDOWS).astype(int)
 
     def train() -> None:
-        for number in chosen:
-            step(number)
+        for window in chosen.tolist():
+            step(window)
 
     cost = measured(train)
     num_events = NUM_WINDOWS * model.config.batch_size
@@ -85,29 +88,30 @@ def dense_rate() -> dict[str, float]:
     """Measure the padded implementation, after checking that it computes the same loss."""
     model = TCL()
     num_windows = model.prepare(collegemsg())
-    windows = model._windows
-    dense = DenseTCL(model.network, windows.graph)
+    dense = DenseTCL(model.network, model.windows.graph)
     optimizer = torch.optim.Adam(model.network.parameters(), lr=model.config.learning_rate)
     random = np.random.default_rng(0)
 
-    def step(number: int, *, check: bool = False) -> None:
-        window = windows.draw(number, random)
-        packed = window.packed
-        roots = packed.row_instance[packed.query_row[packed.root_query]]
-        instance = torch.from_numpy(roots[window.position])
-        if check:
-            torch.testing.assert_close(model.loss_of(window), dense.loss(instance, dropout=0.0))
-            return
+    def draw_roots(window: int) -> SampledRoots:
+        event = model.windows.events(window)
+        negatives = model.draw_negatives(event, random)
+        return model.windows.sampled_roots(event, negatives, model.network.encoder.absent_node)
+
+    def step(window: int) -> None:
+        instance = torch.from_numpy(draw_roots(window).instance)
         optimizer.zero_grad(set_to_none=True)
         dense.loss(instance, dropout=model.config.input_dropout).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
-    step(num_windows // 2, check=True)
+    roots = draw_roots(num_windows // 2)
+    with torch.no_grad():  # so that the check does not add to the peak memory
+        dense_loss = dense.loss(torch.from_numpy(roots.instance), dropout=0.0)
+        torch.testing.assert_close(dense_loss, model.sampled_loss(roots))
     chosen = np.linspace(0, num_windows - 2, NUM_DENSE_WINDOWS).astype(int)
 
     def train() -> None:
-        for number in chosen:
-            step(number)
+        for window in chosen.tolist():
+            step(window)
 
     cost = measured(train)
     num_events = NUM_DENSE_WINDOWS * model.config.batch_size

@@ -1,4 +1,4 @@
-"""A stream in which there is something to learn, and what it means to have learned it."""
+"""A synthetic stream that a model can learn from, and a check that a model has learned from it."""
 
 import tclgraph as tg
 from tclgraph.events.split import Split
@@ -7,10 +7,10 @@ from tclgraph.models.interface import Model
 
 
 def learnable(kind: GraphKind = "bipartite") -> Split:
-    """Five communities whose members seldom leave them; all targets are about equally popular.
+    """Return a stream of five communities whose members seldom leave them.
 
-    Popularity can but guess among 60. Who knows the communities chooses among 12, and who knows
-    what a source came back to, among fewer.
+    All targets are about equally popular, so popularity can only guess among 60. A model that
+    learns the communities chooses among 12, and among fewer if it also learns repeats.
     """
     config = tg.SyntheticConfig(
         events=3_000, sources=40, targets=60, repeat=0.3, habit=0.1, wave=0.0, kind=kind
@@ -19,10 +19,10 @@ def learnable(kind: GraphKind = "bipartite") -> Split:
 
 
 def assert_learns(model: Model, split: Split) -> None:
-    """Fit, and beat popularity by far on test events."""
+    """Fit a model, and assert that it beats popularity by far on test events."""
     report = tg.evaluate(model.fit(split), split, with_heuristics=False)
     popularity = tg.evaluate(tg.build("popularity").fit(split), split, with_heuristics=False)
-    told = {name: (report[name], popularity[name]) for name in ("MR", "MRR", "Hit@10")}
-    assert report["MR"] < 0.6 * popularity["MR"], told
-    assert report["MRR"] > 1.8 * popularity["MRR"], told
-    assert report["Hit@10"] > 2 * popularity["Hit@10"], told
+    figures = {name: (report[name], popularity[name]) for name in ("MR", "MRR", "Hit@10")}
+    assert report["MR"] < 0.6 * popularity["MR"], figures
+    assert report["MRR"] > 1.8 * popularity["MRR"], figures
+    assert report["Hit@10"] > 2 * popularity["Hit@10"], figures

@@ -1,0 +1,64 @@
+"""Compare the scale of intervals with the intervals that a search finds."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.dependency_graph.interval_scaling import IntervalScale
+from tclgraph.events.node_space import NodeSpace
+from tclgraph.events.stream import EventStream
+from tclgraph.testing.streams import streams
+from tests.reference.tcl import Instance, Past
+
+
+def measure(stream: EventStream) -> IntervalScale:
+    graph = DependencyGraph(NodeSpace.of(stream))
+    graph.append(stream)
+    return IntervalScale.measure(graph)
+
+
+def intervals_by_search(stream: EventStream) -> list[float]:
+    """Return the intervals of all instances that have a previous event."""
+    past = Past(stream)
+    instances = [
+        Instance(event, side, node)
+        for event, parties in enumerate(past.parties)
+        for side, node in enumerate(parties)
+    ]
+    return [
+        past.interval(instance)
+        for instance in instances
+        if past.previous_event(instance) is not None
+    ]
+
+
+@given(streams())
+def test_the_scale_is_measured_on_instances_with_a_previous_event(stream: EventStream) -> None:
+    scale, intervals = measure(stream), np.array(intervals_by_search(stream) or [0.0])
+    assert scale.mean == pytest.approx(intervals.mean() or 1.0)
+    assert scale.log_deviation == pytest.approx(np.log1p(intervals).std() or 1.0)
+
+
+def test_scaled_intervals_have_mean_1_or_logarithms_with_deviation_1() -> None:
+    stream = EventStream.from_columns(list("aaa"), list("xyx"), [0.0, 4.0, 20.0])
+    scale, intervals = measure(stream), np.array([4.0, 16.0, 20.0])
+    assert scale.mean == pytest.approx(40 / 3)
+    assert scale.scaled(intervals, "linear") == pytest.approx([0.3, 1.2, 1.5])
+    logarithms = scale.scaled(intervals, "log")
+    assert logarithms.std() == pytest.approx(1.0)
+    assert logarithms / logarithms[0] == pytest.approx(np.log1p(intervals) / np.log(5.0))
+    assert scale.scaled(np.zeros(1), "log").tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ([3.0], IntervalScale(1.0, 1.0)),  # no interval
+        ([3.0, 3.0, 3.0], IntervalScale(1.0, 1.0)),  # intervals of 0
+        ([3.0, 5.0, 7.0], IntervalScale(2.0, 1.0)),  # equal intervals
+    ],
+)
+def test_a_statistic_of_zero_is_replaced_by_1(time: list[float], expected: IntervalScale) -> None:
+    size = len(time)
+    assert measure(EventStream.from_columns(["a"] * size, ["x"] * size, time)) == expected
