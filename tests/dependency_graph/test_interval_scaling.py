@@ -57,6 +57,7 @@ def test_scaled_intervals_have_mean_1_or_logarithms_with_deviation_1() -> None:
         ([3.0], IntervalScale(1.0, 1.0)),  # no interval
         ([3.0, 3.0, 3.0], IntervalScale(1.0, 1.0)),  # intervals of 0
         ([3.0, 5.0, 7.0], IntervalScale(2.0, 1.0)),  # equal intervals
+        ([60.0 * n for n in range(11)], IntervalScale(60.0, 1.0)),  # rounding leaves 1e-16
     ],
 )
 def test_a_statistic_of_zero_is_replaced_by_1(time: list[float], expected: IntervalScale) -> None:

@@ -95,7 +95,7 @@ class Past:
 class ReferenceTCL:
     """The paper's functions of given parameters, which have the names of the package's network.
 
-    `units` holds the mean interval and the standard deviation of its logarithm. `dropout` holds the
+    `scale` holds the mean interval and the standard deviation of its logarithm. `dropout` holds the
     dropout mask of each member's input.
     """
 
@@ -104,13 +104,13 @@ class ReferenceTCL:
         events: EventStream,
         parameters: Mapping[str, Tensor],
         config: Any,
-        units: Any,
+        scale: Any,
         dropout: Mapping[Member, Tensor] | None = None,
     ) -> None:
         self.past = Past(events)
         self.parameters = parameters
         self.config = config
-        self.units = units
+        self.scale = scale
         self.dropout = dropout
         self._vectors: dict[Instance, Tensor] = {}
 
@@ -124,9 +124,9 @@ class ReferenceTCL:
             embedded = embedded + self.parameters["depth.weight"][depth]
         if self.config.time_embedding:
             interval = self.past.interval(instance)
-            scaled = interval / self.units.mean
+            scaled = interval / self.scale.mean
             if self.config.interval_scale == "log":
-                scaled = log1p(interval) / self.units.log_deviation
+                scaled = log1p(interval) / self.scale.log_deviation
             embedded = embedded + self.parameters["interval.weight"][:, 0] * scaled
         if self.dropout is not None:
             embedded = embedded * self.dropout[member] / (1 - self.config.input_dropout)
@@ -235,7 +235,7 @@ class ReferenceTCL:
         """Return the time since the node's last event in mean intervals, 0 if there is none."""
         event = self.past.last_event(node, before_event)
         since = 0.0 if event is None else time - self.past.time[event]
-        return float(since / self.units.mean)
+        return float(since / self.scale.mean)
 
     def intensity(self, match: Tensor, since_source: float, since_target: float) -> Tensor:
         """Return λ of a pair at a point in time."""

@@ -12,6 +12,8 @@ import numpy as np
 from tclgraph.arrays import FloatArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 
+_MIN_DEVIATION = 1e-9
+
 Scaling: TypeAlias = Literal["linear", "log"]
 
 
@@ -35,8 +37,10 @@ class IntervalScale:
         intervals = graph.interval[graph.previous >= 0]
         if not len(intervals):
             return cls(1.0, 1.0)
-        # If all intervals are zero or equal, there is nothing to scale.
-        return cls(float(intervals.mean()) or 1.0, float(np.log1p(intervals).std()) or 1.0)
+        deviation = float(np.log1p(intervals).std())
+        # If all intervals are zero or equal, there is nothing to scale; rounding leaves equal ones
+        # a deviation of about 1e-16.
+        return cls(float(intervals.mean()) or 1.0, deviation if deviation > _MIN_DEVIATION else 1.0)
 
     def scaled(self, seconds: FloatArray, scaling: Scaling) -> FloatArray:
         """Return Δ / mean ("linear") or log(1 + Δ) / deviation ("log")."""
