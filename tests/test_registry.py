@@ -37,7 +37,6 @@ class LeastRecent(tg.Model):
     name = "least-recent"
 
     def fit(self, split):
-        self.measured = {}
         self.start_state(split.events)
         self.observe(split.train)
         return self

@@ -1,4 +1,4 @@
-"""Continuous-time dynamic graphs: event streams, honest ranking, and the heuristics.
+"""Event streams, models, heuristics and evaluation for continuous-time dynamic graphs.
 
 >>> import tclgraph as tg
 >>> stream = tg.load({"source": list("abab"), "target": list("xyxx"), "time": [1, 2, 3, 4]})

@@ -1,5 +1,8 @@
 """Models by name. A model's module is imported when the model is asked for, not before.
 
+A new baseline of this package gets a line in `_BUILT_IN`; if the paper compares with it, also one
+in `BASELINES` of `studies/overall.py`.
+
 Another package adds a model with an entry point of the group `tclgraph.models`; in its
 pyproject.toml:
 

@@ -124,7 +124,7 @@ def test_recommending_to_many_sources_among_candidates(cli: Cli, run: Path) -> N
 def test_similar_nodes(cli: Cli, run: Path) -> None:
     code, out, err = cli("similar", "run", "--key", "3", "--top", "4", "--json")
     assert code == 0, err
-    neighbors = json.loads(out)["neighbors"]
+    neighbors = json.loads(out)["nodes"]
     assert len(neighbors) == 4
     assert "3" not in {str(neighbor["key"]) for neighbor in neighbors}
     code, out, _ = cli("similar", "run", "--key", "3", "--side", "target", "--top", "4")
@@ -228,17 +228,20 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
         "'popularity' does not take these settings",
     ),
     (("train", "--run", "run", "--resume", "--model", "jodie"), "with the model ranker, not jodie"),
-    (("train", "--run", "run", "--resume", "--seen-only"), "run knows how its log was read"),
+    (("train", "--run", "run", "--resume", "--seen-only"), "run already says how its log is read"),
     (("train", "log.csv", "--run", "run"), "run holds a run already"),
     (
         ("train", "--run", "run", "--resume", "--set", "encoder.width=16"),
-        "run was begun with other settings (encoder: width: then 8, now 16)",
+        "run was started with other settings (encoder: width: then 8, now 16)",
     ),
     (("train", "--run", "nowhere", "--resume"), "nowhere holds no run to resume"),
-    (("train", "other.csv", "--run", "run", "--resume"), "log.csv, not other.csv; leave it out"),
+    (
+        ("train", "other.csv", "--run", "run", "--resume"),
+        "log.csv, not other.csv; leave out the log",
+    ),
     (("evaluate",), "give the folder of a run, or --model and --data"),
-    (("evaluate", "run", "--model", "tcl"), "a run knows its model"),
-    (("evaluate", "run", "--split", "60/20/20"), "run knows how its log was read"),
+    (("evaluate", "run", "--model", "tcl"), "the run folder names its model"),
+    (("evaluate", "run", "--split", "60/20/20"), "run already says how its log is read"),
     (("evaluate", "nowhere"), "no saved model in nowhere"),
     (("recommend", "nowhere", "--source", "1"), "no saved model in nowhere"),
     (("recommend", "run", "--source", "nobody"), "unknown key 'nobody'"),

@@ -138,14 +138,14 @@ def test_the_printed_command_trains_the_best_settings(
 
 def test_kill_9_loses_only_the_running_trial(run_here: Cli, log: Path, tmp_path: Path) -> None:
     long = (*TUNE, "--set", "epochs=40", "--set", "batch_size=64")
-    uninterrupted = json.loads(run_here(*long, "--trials", "4", "--study", "other", "--json")[1])
+    uninterrupted = json.loads(run_here(*long, "--trials", "4", "--folder", "other", "--json")[1])
     journal = tmp_path / "killed/journal.log"
-    with start(tmp_path, *long, "--study", "killed") as process:
+    with start(tmp_path, *long, "--folder", "killed") as process:
         while not journal.exists() or '"trial_id":2,"step":5,' not in journal.read_text():
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.01)
         process.kill()
-    code, out, err = run_here(*long, "--trials", "4", "--study", "killed", "--json")
+    code, out, err = run_here(*long, "--trials", "4", "--folder", "killed", "--json")
     assert code == 0, err
     assert "continuing: 2 trials finished" in err
     assert figures(json.loads(out)) == figures(uninterrupted)
@@ -246,12 +246,15 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     ),
     (
         (*TUNE, "--set", "epochs=2"),
-        "runs/tune-tcl-log was begun with other settings (epochs: then 1, now 2)",
+        "runs/tune-tcl-log was started with other settings (epochs: then 1, now 2)",
     ),
-    ((*TUNE, "--set", "input_dropout=0.6"), "runs/tune-tcl-log was begun with other search_space"),
-    (("tune", "other.csv", *TUNE[2:], "--study", "runs/tune-tcl-log"), "begun with other data"),
-    ((*TUNE, "--study", "log.csv"), "cannot read log.csv/config.json"),
-    ((*TUNE, "--study", "/proc/study"), "cannot write /proc/study"),
+    (
+        (*TUNE, "--set", "input_dropout=0.6"),
+        "runs/tune-tcl-log was started with other search_space",
+    ),
+    (("tune", "other.csv", *TUNE[2:], "--folder", "runs/tune-tcl-log"), "started with other data"),
+    ((*TUNE, "--folder", "log.csv"), "cannot read log.csv/config.json"),
+    ((*TUNE, "--folder", "/proc/study"), "cannot write /proc/study"),
 ]
 
 

@@ -113,7 +113,7 @@ def test_many_times_at_once_equal_single_times(
     if own_changes:
         own_RBD = own_RBD + torch.randn(R, num_times, D).double()
     past = Past(neighbor, turns, is_real)
-    together = attention.at_moments(own_RBD, past, encoding.turns(now, at_end=True), encoding)
+    together = attention.at_times(own_RBD, past, encoding.turns(now, at_end=True), encoding)
     assert together.shape == (R, num_times, F)
     for number in range(num_times):
         own_RD = own_RBD[:, number if own_changes else 0]
@@ -126,7 +126,7 @@ def test_rows_may_have_different_times(given: Given) -> None:
     now = 7 + torch.rand(R).double()
     past = Past(neighbor, encoding.turns(7 - interval, at_end=False), is_real)
     turns = encoding.turns(now, at_end=True)[:, None]
-    ours = attention.at_moments(own[:, None], past, turns, encoding)[:, 0]
+    ours = attention.at_times(own[:, None], past, turns, encoding)[:, 0]
     theirs = attention(own, neighbor, now[:, None] - (7 - interval), is_real, encoding)
     assert_allclose(ours.detach(), theirs.detach(), atol=1e-10)
 
@@ -167,4 +167,4 @@ def test_rows_without_neighbors_get_zero(given: Given) -> None:
     assert not attention(own, neighbor, interval, no_neighbor, encoding).any()
     past = Past(neighbor, encoding.turns(interval, at_end=False), no_neighbor)
     now = encoding.turns(torch.ones(3).double(), at_end=True)
-    assert not attention.at_moments(own[:, None], past, now, encoding).any()
+    assert not attention.at_times(own[:, None], past, now, encoding).any()

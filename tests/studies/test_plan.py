@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tclgraph.baselines.graphsage import AGGREGATORS
 from tclgraph.errors import InputError
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.stream import GraphKind
@@ -13,7 +14,7 @@ from tclgraph.events.writers import write_file
 from tclgraph.jobs.job import Job, write_ranks
 from tclgraph.jobs.outcome import write_outcome_file
 from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
-from tclgraph.studies.overall import AGGREGATORS, BASELINES, one_mode_study, overall_study
+from tclgraph.studies.overall import BASELINES, one_mode_study, overall_study
 from tclgraph.studies.parts import parts_ahead_study, parts_study
 from tclgraph.studies.plan import make_plan
 from tclgraph.studies.study import OpenLog, Role, Study

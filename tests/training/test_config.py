@@ -10,47 +10,47 @@ from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.model import Ranker
 from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.model import TCL
-from tclgraph.training.config import checked
+from tclgraph.training.config import parse_settings
 
 
 def test_text_is_converted_to_the_type_of_the_setting() -> None:
-    config = checked(
+    config = parse_settings(
         TCLConfig,
         {"width": "32", "input_dropout": "0.1", "cross_attention": "false", "patience": "none"},
     )
     assert (config.width, config.input_dropout) == (32, 0.1)
     assert (config.cross_attention, config.patience) == (False, None)
-    assert checked(TCLConfig, {"negatives": "all"}).negatives == "all"
-    assert checked(TCLConfig, {"negatives": "7"}).negatives == 7
+    assert parse_settings(TCLConfig, {"negatives": "all"}).negatives == "all"
+    assert parse_settings(TCLConfig, {"negatives": "7"}).negatives == 7
 
 
 def test_settings_of_a_part_have_dotted_names() -> None:
-    config = checked(RankerConfig, {"encoder.levels": "4", "epochs": 2})
+    config = parse_settings(RankerConfig, {"encoder.levels": "4", "epochs": 2})
     assert config.encoder is not None
     assert (config.encoder.levels, config.encoder.width, config.epochs) == (4, 64, 2)
     assert config.encoder.interval_scale == "log"
-    assert checked(RankerConfig, {"encoder": "none"}).encoder is None
-    assert checked(RankerConfig, {"encoder": None}).encoder is None
+    assert parse_settings(RankerConfig, {"encoder": "none"}).encoder is None
+    assert parse_settings(RankerConfig, {"encoder": None}).encoder is None
 
 
 @pytest.mark.parametrize(
     ("model", "settings", "message"),
     [
         (TCL, {"widht": 64}, "unknown setting 'widht'; did you mean \"width\"?"),
-        (TCL, {"width": "wide"}, "setting width='wide': give a valid integer"),
-        (TCL, {"width": 0}, "setting width=0: give greater than 0"),
+        (TCL, {"width": "wide"}, "setting width='wide': must be a valid integer"),
+        (TCL, {"width": 0}, "setting width=0: must be greater than 0"),
         (TCL, {"heads": 3}, "3 heads cannot split a width of 64 evenly"),
-        (TCL, {"input_dropout": 1.0}, "setting input_dropout=1.0: give less than 1"),
+        (TCL, {"input_dropout": 1.0}, "setting input_dropout=1.0: must be less than 1"),
         (
             TCL,
             {"objective": "guess"},
-            "setting objective='guess': give 'contrastive' or 'point-process'",
+            "setting objective='guess': must be 'contrastive' or 'point-process'",
         ),
-        (TCL, {"ema_decay": 1.0}, "setting ema_decay=1.0: give less than 1"),
+        (TCL, {"ema_decay": 1.0}, "setting ema_decay=1.0: must be less than 1"),
         (
             TCL,
             {"objective": "point-process", "negatives": "all"},
-            "objective=point-process needs a number of negatives, not all",
+            "negatives=all does not work with objective=point-process",
         ),
         (TCL, {"encoder.levels": 3}, "unknown setting 'encoder.levels'"),
         (
@@ -58,7 +58,11 @@ def test_settings_of_a_part_have_dotted_names() -> None:
             {"encoder.levles": 3},
             "unknown setting 'encoder.levles'; did you mean \"encoder.levels\"?",
         ),
-        (Ranker, {"encoder.levels": "deep"}, "setting encoder.levels='deep': give a valid integer"),
+        (
+            Ranker,
+            {"encoder.levels": "deep"},
+            "setting encoder.levels='deep': must be a valid integer",
+        ),
         (Ranker, {"encoder.heads": 3}, "3 heads cannot split a width of 64 evenly"),
         (Ranker, {"negatives": 50}, "unknown setting 'negatives'"),
     ],

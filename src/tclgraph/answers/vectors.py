@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Side: TypeAlias = Literal["source", "target"]
 
 
-class Neighbor(NamedTuple):
+class SimilarNode(NamedTuple):
     """A node and the cosine of its vector with that of the node asked for."""
 
     key: Key
@@ -56,7 +56,7 @@ def embeddings(model: Model, *, at: float | None) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def similar(model: Model, key: Key, *, top: int, side: Side, at: float | None) -> list[Neighbor]:
+def similar(model: Model, key: Key, *, top: int, side: Side, at: float | None) -> list[SimilarNode]:
     """Return the nodes of a side with the highest cosine similarity, best first."""
     model.check_fitted()
     identifiers = _identifiers(model, side)
@@ -66,9 +66,9 @@ def similar(model: Model, key: Key, *, top: int, side: Side, at: float | None) -
     # A vector of length zero has no direction; its cosine counts as zero.
     unit = vectors / np.where(lengths > 0, lengths, 1.0)[:, None]
     cosine = unit @ unit[own]
-    cosine[own] = -np.inf  # a node is not its own neighbor
+    cosine[own] = -np.inf  # the node itself is left out
     best = np.argsort(-cosine, kind="stable")[: min(top, len(cosine) - 1)]
-    return [Neighbor(identifiers.key(node), float(cosine[node])) for node in best.tolist()]
+    return [SimilarNode(identifiers.key(node), float(cosine[node])) for node in best.tolist()]
 
 
 def _identifiers(model: Model, side: Side) -> Identifiers:

@@ -8,7 +8,6 @@ Shapes: B events, N negatives, C = 2 + N nodes of an event (source, target and n
 nodes of the first layer, D width.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -179,7 +178,8 @@ class GraphSAGE(FrozenModel):
                 self._take_over(variant, split)
                 if folder:
                     self.save(folder.path)
-                    folder.write_metrics(_variant_metrics(folder.path / name, name))
+                    metrics = (folder.path / name / "metrics.jsonl").read_text()
+                    folder.write("metrics.jsonl", metrics.rstrip())
         return self
 
     def _settings_with(self, aggregator: Aggregator) -> dict[str, Any]:
@@ -286,9 +286,3 @@ def _make_aggregator(config: GraphSAGEConfig) -> nn.Module:
             return GATAggregator(config.width, config.num_heads)
         case None:
             raise AssertionError("fit builds a network for one aggregator at a time")
-
-
-def _variant_metrics(folder: Path, aggregator: str) -> list[dict[str, Any]]:
-    """Return the metrics of the variant in a sub-folder, with its name in every epoch's entry."""
-    heuristic, *epochs = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
-    return [heuristic, *({**epoch, "aggregator": aggregator} for epoch in epochs)]

@@ -77,7 +77,7 @@ class TGATLayer(nn.Module):
 
     def at_times(self, node_RBD: Tensor, past: Past, now: Tensor, encoding: TimeEncoding) -> Tensor:
         """Return the vectors of rows at many times, [R, B, D], without gradients."""
-        attended = self.attention.at_moments(node_RBD, past, now, encoding)
+        attended = self.attention.at_times(node_RBD, past, now, encoding)
         return self._merge(attended, node_RBD, encoding)
 
     def _merge(self, attended: Tensor, node: Tensor, encoding: TimeEncoding) -> Tensor:

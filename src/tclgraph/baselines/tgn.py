@@ -90,7 +90,7 @@ class TGNNetwork(AttentionNetwork):
 
     def at_times(self, node_RBD: Tensor, past: Past, now: Tensor) -> Tensor:
         """Return the vectors of rows at many times, [R, B, D], without gradients."""
-        attended = self.attention.at_moments(node_RBD, past, now, self.encoding)
+        attended = self.attention.at_times(node_RBD, past, now, self.encoding)
         merged: Tensor = self.output(torch.relu(attended + self.hidden(node_RBD)))
         return merged
 

@@ -49,7 +49,7 @@ def evaluate(
     spec_for: options.SpecFor,
 ) -> None:
     """Rank all targets for every test event: MR, MRR, Hit@k and NDCG, for repeats and new pairs."""
-    from tclgraph.cli.runs import recall_log
+    from tclgraph.cli.runs import read_log_spec
     from tclgraph.cli.terminal import open_log, progress
     from tclgraph.evaluation import protocol
     from tclgraph.evaluation.update import Update
@@ -59,7 +59,7 @@ def evaluate(
     fitted_models = _fitted_models(run, model, data)
     if run is not None:
         options.refuse_log_options(spec_for, run)
-    spec = recall_log(run) if run is not None else spec_for(str(data))
+    spec = read_log_spec(run) if run is not None else spec_for(str(data))
     split = open_log(spec)
     reports = []
     for fitted in fitted_models(split):
@@ -86,7 +86,9 @@ def _fitted_models(
 
     if run is not None:
         if name or data:
-            raise InputError("a run knows its model and its log; leave out --model and --data")
+            raise InputError(
+                "the run folder names its model and its log; leave out --model and --data"
+            )
         loaded = load_run(run)
         return lambda _: [loaded]
     if name is None or data is None:

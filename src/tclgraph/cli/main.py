@@ -45,9 +45,10 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        # Code that opens a file reports its own errors, so only stdout can fail here.
+        # Readers and writers of files report their own errors; what is left is stdout or a folder.
+        place = error.filename or "the output"
         reason = error.strerror or error
-        print(f"error: cannot write the output: {reason}; check the disk space", file=sys.stderr)
+        print(f"error: cannot write {place}: {reason}; check disk and permissions", file=sys.stderr)
         os._exit(2)  # skips the flush at exit, which would fail again
 
 

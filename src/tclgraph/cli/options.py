@@ -77,7 +77,9 @@ def read_settings(assignments: list[str] | None) -> dict[str, str]:
 def refuse_log_options(spec_for: SpecFor, run: Path) -> None:
     """Refuse log options for a run, which knows how its log was read."""
     if flags := spec_for("log").flags():
-        raise InputError(f"{run} knows how its log was read and split; leave out {' '.join(flags)}")
+        raise InputError(
+            f"{run} already says how its log is read and split; leave out {' '.join(flags)}"
+        )
 
 
 def with_log_options(command: Command) -> Command:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOG_FILE = "log.json"
 
 
-def remember_log(run: Path, spec: LogSpec) -> None:
+def write_log_spec(run: Path, spec: LogSpec) -> None:
     """Write into the run folder how to read its log again, from any working folder."""
     from tclgraph.training.run_folder import RunFolder
 
@@ -28,7 +28,7 @@ def remember_log(run: Path, spec: LogSpec) -> None:
     RunFolder(run).write(_LOG_FILE, json.dumps(spec.to_json(), indent=2))
 
 
-def recall_log(run: Path) -> LogSpec:
+def read_log_spec(run: Path) -> LogSpec:
     """Return the log of a run, and how it was read and split."""
     try:
         return LogSpec.from_json(json.loads((run / _LOG_FILE).read_text()))
@@ -67,12 +67,14 @@ def resumed_model(config: dict[str, Any], settings: dict[str, str]) -> Model:
     """Return the unfitted model of a run; settings given again must be the same."""
     from tclgraph import registry
     from tclgraph.models.learned import LearnedModel
-    from tclgraph.training.config import flattened, read_again
+    from tclgraph.training.config import flattened, parse_complete_settings
 
     model_class = registry.model_class(config["model"])
     if not issubclass(model_class, LearnedModel):
         return registry.build(config["model"], **{**config["settings"], **settings})
     model = model_class.from_settings(config["settings"])
     if settings:
-        model.config = read_again(model.config, {**flattened(config["settings"]), **settings})
+        model.config = parse_complete_settings(
+            model.config, {**flattened(config["settings"]), **settings}
+        )
     return model

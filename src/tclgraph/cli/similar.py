@@ -24,17 +24,17 @@ def similar(
 
     if side not in ("source", "target"):
         raise InputError(f"unknown side {side!r}; give source or target")
-    neighbors = load_run(run).similar(
+    nodes = load_run(run).similar(
         key,
         top=top,
         side="source" if side == "source" else "target",
         at=None if at is None else parse_time(at),
     )
     if as_json:
-        entries = [neighbor._asdict() for neighbor in neighbors]
-        print_json({"key": key, "side": side, "at": at, "neighbors": entries})
+        entries = [node._asdict() for node in nodes]
+        print_json({"key": key, "side": side, "at": at, "nodes": entries})
         return
     table = new_table(side, "similarity")
-    for neighbor in neighbors:
-        table.add_row(str(neighbor.key), f"{neighbor.similarity:.4f}")
+    for node in nodes:
+        table.add_row(str(node.key), f"{node.similarity:.4f}")
     print_table(f"most similar to {key}:", table)

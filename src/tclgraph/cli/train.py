@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def train(
     log: Annotated[
         Optional[str],
-        typer.Argument(help="A catalog name or a file. With --resume the run knows its log."),
+        typer.Argument(help="A catalog name or a file. Not needed with --resume."),
     ] = None,
     model: Annotated[
         Optional[str], typer.Option(help="Name of the model: ranker (default), tcl, or another.")
@@ -36,7 +36,7 @@ def train(
     spec_for: options.SpecFor,
 ) -> None:
     """Train a model on a log and keep the epoch that does best on the validation part."""
-    from tclgraph.cli.runs import remember_log
+    from tclgraph.cli.runs import write_log_spec
     from tclgraph.cli.terminal import open_log, print_json
     from tclgraph.errors import InputError
     from tclgraph.training.run_folder import RunFolder
@@ -48,20 +48,20 @@ def train(
     folder = RunFolder(run)
     stored = folder.read_config() if resume else None
     if stored is None:
-        unfitted, spec = _new_run(run, log, model, settings, spec_for)
+        trained, spec = _new_run(run, log, model, settings, spec_for)
     else:
         options.refuse_log_options(spec_for, run)
-        unfitted, spec = _stored_run(run, log, model, settings, stored)
+        trained, spec = _stored_run(run, log, model, settings, stored)
     if not resume:
         folder.refuse_existing()
     split = open_log(spec)
     if stored is None:
-        remember_log(run, spec)
-    best = _fit(unfitted, split, folder, resume=resume)
+        write_log_spec(run, spec)
+    best = _fit(trained, split, folder, resume=resume)
     # The model is for use from here on, so it observes the complete log.
-    unfitted.observe(split.valid)
-    unfitted.observe(split.test)
-    unfitted.save(run)
+    trained.observe(split.valid)
+    trained.observe(split.test)
+    trained.save(run)
     if as_json:
         print_json({"run": str(run), **best})
         return
@@ -95,12 +95,12 @@ def _stored_run(
     config: dict[str, Any],
 ) -> "tuple[Model, LogSpec]":
     """Return the model and the log of a run; what is given again must be the same."""
-    from tclgraph.cli.runs import recall_log, resumed_model
+    from tclgraph.cli.runs import read_log_spec, resumed_model
     from tclgraph.errors import InputError
 
-    spec = recall_log(run)
+    spec = read_log_spec(run)
     if log is not None and spec.log not in (log, str(Path(log).resolve())):
-        raise InputError(f"{run} was begun with the log {spec.log}, not {log}; leave it out")
+        raise InputError(f"{run} was begun with the log {spec.log}, not {log}; leave out the log")
     if model not in (None, config["model"]):
         raise InputError(
             f"{run} was begun with the model {config['model']}, not {model}; leave out --model"

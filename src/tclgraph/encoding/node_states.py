@@ -55,7 +55,7 @@ def encode_instances(encoder: EventEncoder, graph: DependencyGraph, instance: In
 
 
 class Block(NamedTuple):
-    """What the vectors of sources and targets are just before each event of a block."""
+    """Vectors of sources and targets just before each event of a block of events."""
 
     source_BD: Tensor
     """Vector of each event's source."""
@@ -109,8 +109,7 @@ class NodeStates:
     def advance(self, events: EventStream) -> Block:
         """Append a block of events, and return the vectors just before each of them.
 
-        Everything is computed from the state before the block and from the vectors after each
-        event; `Block` says which of these holds when.
+        `Block.version_BT` gives the vector that is valid for each target before each event.
         """
         graph, space = self.graph, self.graph.space
         start, targets = len(graph), space.target_nodes

@@ -50,11 +50,11 @@ class TwoStreamConfig:
     cross_attention: bool = True
     """Whether streams attend to each other. False: "w/o CA-Transformer" of the ablation."""
     residual: Residual = "query"
-    """What is added to the attention output: the projected query (as printed) or the layer's input
-    (usual)."""
+    """What is added to the attention output. query: the projected query, as printed; input: the
+    input of the layer, as usual."""
     head_width: HeadWidth = "split"
-    """Width of a head: the embedding width divided by the number of heads (usual) or all of it (as
-    printed)."""
+    """Width of a head. split: the embedding width divided by the number of heads, as usual; full:
+    the embedding width, as printed."""
     interval_scale: Scaling = "linear"
     """Scaling of intervals; the paper does not give one. linear: Δ divided by its training mean;
     log: log(1 + Δ) divided by its standard deviation."""
@@ -111,7 +111,10 @@ class TwoStreamEncoder(nn.Module):
         self.projection = FutureProjection(width)
 
     def initialize(self) -> None:
-        """Draw initial weights; the owner calls this once all its modules exist.
+        """Draw initial weights.
+
+        The owner calls this after it has built its other modules, which keeps the order of random
+        draws, and so the weights of a seed, as they were when results were stored.
 
         Paper: not given. Here: small input embeddings, Glorot's rule for other matrices. Because:
         Adam moves a weight by at most the learning rate in a step, and there are some 1,400 steps

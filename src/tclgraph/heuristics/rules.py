@@ -66,8 +66,7 @@ class Heuristic(Model):
         train = split.train
         recent = train.time[int((1 - _WINDOW_SHARE) * len(train)) :]
         window = float(recent[-1] - recent[0]) if len(recent) else 0.0
-        self.measured = {"window": window}
-        self.start_state(split.events)
+        self.start_state(split.events, window=window)
         self.observe(train)
         return self
 

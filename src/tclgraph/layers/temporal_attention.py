@@ -86,9 +86,7 @@ class TemporalAttention(nn.Module):
         attended_RF = mean_RHE.flatten(1) @ self._value().flatten(0, 1)
         return attended_RF + self.bias * is_real_RN.any(dim=1)[:, None]
 
-    def at_moments(
-        self, own_RBD: Tensor, past: Past, now: Tensor, encoding: TimeEncoding
-    ) -> Tensor:
+    def at_times(self, own_RBD: Tensor, past: Past, now: Tensor, encoding: TimeEncoding) -> Tensor:
         """Return the attention output at many points in time, [R, B, F], for inference.
 
         `now` holds the query times as `TimeEncoding.turns` returns them, [B, P] or [R, B, P].

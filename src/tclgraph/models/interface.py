@@ -19,7 +19,7 @@ import polars as pl
 from torch import Tensor
 
 from tclgraph.answers.recommendations import Recommendation, recommend
-from tclgraph.answers.vectors import Neighbor, Side, embed, embeddings, similar
+from tclgraph.answers.vectors import Side, SimilarNode, embed, embeddings, similar
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Key
@@ -70,9 +70,12 @@ class Model(ABC):
 
     # Following the stream
 
-    def start_state(self, events: EventStream) -> None:
-        """Take over the vocabulary of a stream, with no events observed; for use in `fit`."""
-        self.state = StreamState.for_stream(events)
+    def start_state(self, events: EventStream, **measured: Any) -> None:
+        """Take over the vocabulary of a stream, with no events observed; for use in `fit`.
+
+        `measured` are figures of the training data that the model needs later.
+        """
+        self.state, self.measured = StreamState.for_stream(events), measured
         self.reset_state()
 
     def observe(self, events: EventStream) -> None:
@@ -90,7 +93,7 @@ class Model(ABC):
 
     @abstractmethod
     def reset_state(self) -> None:
-        """Make the model's own state as it is before the first event."""
+        """Reset the model's own state to that before the first event."""
 
     @abstractmethod
     def update_state(self, events: EventStream) -> None:
@@ -149,7 +152,7 @@ class Model(ABC):
 
     def similar(
         self, key: Key, *, top: int = 10, side: Side = "source", at: float | None = None
-    ) -> list[Neighbor]:
+    ) -> list[SimilarNode]:
         """Return the nodes of one side whose vectors have the highest cosine with a node's."""
         return similar(self, key, top=top, side=side, at=at)
 
@@ -207,7 +210,7 @@ class Model(ABC):
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what scores depend on beside the settings and the observed events."""
+        """Return what scores depend on besides the settings and the observed events."""
         return {}
 
     def load_tensors(self, tensors: dict[str, Tensor]) -> None:

@@ -19,7 +19,7 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.saving import SavedModel, tensors_below
 from tclgraph.models.stream_state import StreamState
-from tclgraph.training.config import checked, restored
+from tclgraph.training.config import parse_settings, restore_config
 from tclgraph.training.loop import train
 from tclgraph.training.progress import ProgressCallback, progress_bar
 from tclgraph.training.run_folder import RunFolder
@@ -34,7 +34,7 @@ class LearnedModel(Trainable):
     """A trainable model that builds its network from settings and measured figures."""
 
     def __init__(self, **settings: Any) -> None:
-        self.config = checked(self.config_type, settings)
+        self.config = parse_settings(self.config_type, settings)
         check_device(self.config.device)
 
     @abstractmethod
@@ -80,13 +80,13 @@ class LearnedModel(Trainable):
     # State
 
     def reset_state(self) -> None:
-        """Make the state as it is before the first event; a model may have none."""
+        """Reset the state to that before the first event; a model may have none."""
 
     def update_state(self, events: EventStream) -> None:
         """Update the state with events that the graph already has; a model may have none."""
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Return what scores depend on beside the network and the graph, to the last digit."""
+        """Return the state that cannot be computed again bit for bit from network and graph."""
         return {}
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
@@ -105,7 +105,7 @@ class LearnedModel(Trainable):
     def from_settings(cls, settings: dict[str, Any]) -> Self:
         """Build an unfitted model from complete settings, as a file has them."""
         model = cls.__new__(cls)
-        model.config = restored(cls.config_type, settings)
+        model.config = restore_config(cls.config_type, settings)
         return model
 
     @classmethod

@@ -1,6 +1,6 @@
 """The vocabulary a model was fitted on, and the events it has observed.
 
-A model *has* a `StreamState`; the contract in `interface` keeps it up to date.
+A model *has* a `StreamState`; `Model.observe` and `Model.forget` keep it up to date.
 """
 
 from __future__ import annotations

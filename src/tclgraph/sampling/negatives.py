@@ -1,11 +1,27 @@
 """The choice of negatives: targets that an event is trained to score below its true target.
 
-TCL and several baselines draw their negatives with these functions.
+TCL draws its negatives with `draw_negatives`, as its settings `negatives` and `negative_pool` say.
+With `negatives="all"` nothing is drawn: every other target is a negative. TDIG-MPNN and
+DeepCoevolve use `uniform_negatives`.
 """
 
 import numpy as np
 
 from tclgraph.arrays import IntArray
+
+
+def draw_negatives(
+    true: IntArray,
+    candidates: IntArray,
+    count: int,
+    random: np.random.Generator,
+    *,
+    pool_size: int | None,
+) -> IntArray:
+    """Draw negatives of each true target, from all others or from a shared pool, [event, count]."""
+    if pool_size is None:
+        return uniform_negatives(true, candidates, count, random)
+    return pooled_negatives(true, candidates, count, pool_size, random)
 
 
 def uniform_negatives(

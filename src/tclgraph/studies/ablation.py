@@ -19,7 +19,7 @@ _RANKER_TRAINING = {
 }
 WITHOUT_HISTORY = {
     "repeat_head": False,
-    "candidate_features": False,
+    "activity_features": False,
     "source_features": False,
     "nearby_features": False,
 }

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tclgraph import registry
+from tclgraph.baselines.graphsage import AGGREGATORS
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.heuristics.rules import Heuristic, heuristics_for
 from tclgraph.studies.published import published_overall
@@ -22,8 +23,6 @@ BASELINES = (
     "tdig-mpnn",
 )
 """Names in the registry, in the order of Table 2."""
-AGGREGATORS = ("gcn", "mean", "max", "lstm", "gat")
-"""Aggregators of GraphSAGE; the paper reports the best on validation."""
 ALL_HEURISTICS = "heuristics"
 """Stands for all heuristics of the log's kind of graph in a list of models."""
 DEFAULT_MODELS = (ALL_HEURISTICS, *BASELINES, "tcl", "ranker")
@@ -96,8 +95,8 @@ def _entries(models: Iterable[str], log: OpenLog) -> Iterator[Entry]:
 
 def _entry(model: str, log: OpenLog) -> Entry:
     name, settings = _parse(model)
-    if name == "graphsage" and not settings:
-        jobs = [log.job(name, {"aggregator": aggregator}) for aggregator in AGGREGATORS]
+    if name == "graphsage" and "aggregator" not in settings:
+        jobs = [log.job(name, {**settings, "aggregator": aggregator}) for aggregator in AGGREGATORS]
     else:
         jobs = [log.job(name, settings)]
     # The ranker is compared with the figures that the paper reports for its own model.

@@ -113,7 +113,7 @@ def local_data_sets() -> list[LogSpec]:
 
 
 def as_published(spec: LogSpec) -> LogSpec:
-    """Read a log as the authors do: CollegeMsg as bipartite and with nodes of training only."""
+    """Return the spec of a log as the authors read it: CollegeMsg as bipartite, seen only."""
     if spec.log == "collegemsg" and spec.kind is None:
         return replace(spec, kind="bipartite", seen_only=True)
     return spec

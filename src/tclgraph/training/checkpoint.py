@@ -42,8 +42,8 @@ class Position:
     """One record per finished epoch."""
 
 
-class Averages(NamedTuple):
-    """Weights beside those that are being trained."""
+class StoredWeights(NamedTuple):
+    """Weights kept in addition to those in training."""
 
     best: Weights | None
     """Weights of the best epoch so far."""
@@ -60,13 +60,13 @@ def save_checkpoint(
     path: Path,
     network: nn.Module,
     optimizer: torch.optim.Optimizer,
-    averages: Averages,
+    stored: StoredWeights,
     position: Position,
 ) -> None:
     """Write a checkpoint, completely or not at all."""
     tensors = {f"network.{name}": weight for name, weight in weights_of(network).items()}
-    tensors |= {f"best.{name}": weight for name, weight in (averages.best or {}).items()}
-    tensors |= {f"ema.{name}": weight for name, weight in (averages.ema or {}).items()}
+    tensors |= {f"best.{name}": weight for name, weight in (stored.best or {}).items()}
+    tensors |= {f"ema.{name}": weight for name, weight in (stored.ema or {}).items()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value.cpu() for name, value in state.items()}
     with replacing(path) as temporary:
@@ -75,7 +75,7 @@ def save_checkpoint(
 
 def load_checkpoint(
     path: Path, network: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[Averages, Position]:
+) -> tuple[StoredWeights, Position]:
     """Restore network and optimizer; return the other weights and the position."""
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
@@ -92,7 +92,7 @@ def load_checkpoint(
         number, kind = name.split(".", 1)
         state.setdefault(int(number), {})[kind] = value
     optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    averages = Averages(
+    stored = StoredWeights(
         best=tensors_below(tensors, "best.") or None, ema=tensors_below(tensors, "ema.") or None
     )
-    return averages, position
+    return stored, position

@@ -6,6 +6,7 @@ Settings have names and values, `{"width": 32}`. Settings of a part have dotted 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt, TypeAdapter
@@ -55,14 +56,14 @@ class TrainingConfig:
 Config = TypeVar("Config", bound=TrainingConfig)
 
 
-def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
+def parse_settings(config: type[Config], settings: Mapping[str, Any]) -> Config:
     """Build a config from settings that a user gave; values may be text.
 
     Unknown settings, values that do not fit, and settings without effect are refused.
 
-    >>> checked(TrainingConfig, {"epochs": "3"}).epochs
+    >>> parse_settings(TrainingConfig, {"epochs": "3"}).epochs
     3
-    >>> checked(TrainingConfig, {"epoch": 3})
+    >>> parse_settings(TrainingConfig, {"epoch": 3})
     Traceback (most recent call last):
     tclgraph.errors.InputError: unknown setting 'epoch'; did you mean "epochs"?
     """
@@ -81,7 +82,7 @@ def checked(config: type[Config], settings: Mapping[str, Any]) -> Config:
     return built
 
 
-def restored(config: type[Config], settings: Mapping[str, Any]) -> Config:
+def restore_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
     """Build a config from the complete settings of a file, nested as JSON has them."""
     flat = flattened(settings)
     absent_parts = [name for name, value in settings.items() if value is None]
@@ -98,7 +99,7 @@ def restored(config: type[Config], settings: Mapping[str, Any]) -> Config:
     return _validate(config, dict(settings), settings)
 
 
-def read_again(config: Config, settings: Mapping[str, Any]) -> Config:
+def parse_complete_settings(config: Config, settings: Mapping[str, Any]) -> Config:
     """Return a config of the same class from complete settings under dotted names, as text or not.
 
     Settings without effect are allowed, because complete settings include them.
@@ -150,10 +151,10 @@ def _parsed(value: Any) -> Any:
 
 def _validate(config: type[Config], nested: dict[str, Any], given: Mapping[str, Any]) -> Config:
     try:
-        built: Config = _adapter(config).validate_python(nested)
+        built: Config = _adapter(config).validate_python(nested)  # type: ignore[arg-type]
     except PydanticError as error:
         first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ").replace("Input should be", "give")
+        message = first["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         # The location of a part's setting also has the name of the part's class.
         location = [str(word) for word in first["loc"]]
         dotted = (".".join([*location[:1], word]) for word in location[1:])
@@ -164,11 +165,7 @@ def _validate(config: type[Config], nested: dict[str, Any], given: Mapping[str, 
     return built
 
 
-# Cached, because building an adapter takes longer than an epoch of a small model.
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-
-
+@cache
 def _adapter(config: type[Any]) -> TypeAdapter[Any]:
-    if config not in _adapters:
-        _adapters[config] = TypeAdapter(config)
-    return _adapters[config]
+    # Cached, because building an adapter takes longer than an epoch of a small model.
+    return TypeAdapter(config)

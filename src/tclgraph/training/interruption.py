@@ -1,4 +1,4 @@
-"""Ctrl-C during training: finish the batch, save, then stop."""
+"""Ctrl-C during training: finish the batch or the validation, save, then stop."""
 
 import signal
 import threading
@@ -17,7 +17,7 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Turn the first Ctrl-C into a request to stop after the batch; a second one stops at once."""
+    """Turn the first Ctrl-C into a request to stop soon; a second one stops at once."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption  # signals reach the main thread only

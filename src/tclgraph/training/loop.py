@@ -1,8 +1,8 @@
 """The training loop: a gradient step per batch, validation per epoch, the best epoch kept.
 
 A run can be stopped and resumed between any two batches without changing a bit of its result: the
-order of an epoch's batches depends on the seed and the epoch, and what a batch draws on the seed,
-the epoch and the batch.
+order of an epoch's batches depends only on the seed and the epoch, and the random draws of a batch
+depend only on the seed, the epoch and the position of the batch.
 """
 
 import math
@@ -22,8 +22,8 @@ from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.training.checkpoint import (
-    Averages,
     Position,
+    StoredWeights,
     Weights,
     load_checkpoint,
     save_checkpoint,
@@ -65,6 +65,8 @@ def train(
         while not training.is_finished:
             training.run_epoch(interruption)
             training.validate()
+            if interruption.is_requested:
+                raise KeyboardInterrupt
     if training.best is not None:
         model.network.load_state_dict(training.best)
     _replay_train(model, split)
@@ -94,12 +96,10 @@ class _Training:
 
     def restore(self, run: RunFolder) -> None:
         """Continue from the checkpoint of a run."""
-        averages, self.position = load_checkpoint(
-            run.checkpoint, self.model.network, self.optimizer
-        )
-        self.best = averages.best
-        if self.ema and averages.ema:
-            self.ema.weights = averages.ema
+        stored, self.position = load_checkpoint(run.checkpoint, self.model.network, self.optimizer)
+        self.best = stored.best
+        if self.ema and stored.ema:
+            self.ema.weights = stored.ema
 
     @property
     def is_finished(self) -> bool:
@@ -179,9 +179,9 @@ class _Training:
     def save(self) -> None:
         """Write the checkpoint of a run."""
         if self.run:
-            averages = Averages(best=self.best, ema=self.ema.weights if self.ema else None)
+            stored = StoredWeights(best=self.best, ema=self.ema.weights if self.ema else None)
             network = self.model.network
-            save_checkpoint(self.run.checkpoint, network, self.optimizer, averages, self.position)
+            save_checkpoint(self.run.checkpoint, network, self.optimizer, stored, self.position)
         self.last_saved = time.monotonic()
 
     def _refuse_divergence(self, loss: float, gradient_norm: float) -> None:

@@ -7,6 +7,7 @@
 | metrics.jsonl      | the best heuristic, then one line per epoch: loss, speed, validation |
 | last.safetensors   | checkpoint to resume from                                            |
 | model.safetensors  | the best epoch so far, to load and use                               |
+| log.json           | how to read the log again; written by `tclgraph train` only          |
 
 Every file is written under another name and then renamed, so that a crash leaves the old file or
 the new one, never a part of one.
@@ -45,9 +46,9 @@ class RunFolder:
         for part, wanted in config.items():
             if stored.get(part) != wanted:
                 raise InputError(
-                    f"{self.path} was begun with other {part} "
+                    f"{self.path} was started with other {part} "
                     f"({_difference(stored.get(part), wanted)}); "
-                    "continue with the same, or begin in another folder"
+                    f"use the same {part}, or give another folder"
                 )
 
     def refuse_existing(self) -> None:

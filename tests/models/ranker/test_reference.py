@@ -28,7 +28,7 @@ from tests.reference.tcl import ReferenceTCL
 
 @st.composite
 def ranker_settings(draw: st.DrawFn, /, **fixed: Any) -> dict[str, Any]:
-    names = ("repeat_head", "candidate_features", "source_features", "nearby_features")
+    names = ("repeat_head", "activity_features", "source_features", "nearby_features")
     chosen = {
         **{name: draw(st.booleans()) for name in names},
         "batch_size": draw(st.integers(1, 9)),
@@ -110,14 +110,13 @@ class SlowScores:
                 value = functional.gelu(value)
         return value[0]
 
-    def explore_score(self, candidate_features: Tensor, source_features: Tensor) -> Tensor:
+    def explore_score(self, candidate: Tensor, source_features: Tensor) -> Tensor:
         weight = self.heads["explore.shared_weight"] + (
             self.heads["explore.source_weight.weight"] @ source_features
             + self.heads["explore.source_weight.bias"]
         )
         hidden = functional.relu(
-            self.heads["explore.hidden.weight"] @ candidate_features
-            + self.heads["explore.hidden.bias"]
+            self.heads["explore.hidden.weight"] @ candidate + self.heads["explore.hidden.bias"]
         )
         return (weight * hidden).sum()
 
@@ -280,7 +279,7 @@ def test_dropped_features_change_no_score(split: Split, chosen: dict[str, Any]) 
     heads = untrained(chosen, split, 0).network.heads
     for name, scaling, columns in (
         ("source_features", heads.source_scaling, slice(None)),
-        ("candidate_features", heads.candidate_scaling, slice(0, NUM_ACTIVITY_FEATURES)),
+        ("activity_features", heads.candidate_scaling, slice(0, NUM_ACTIVITY_FEATURES)),
         ("nearby_features", heads.candidate_scaling, slice(NUM_ACTIVITY_FEATURES, None)),
     ):
         is_dropped = bool((scaling.inverse_deviation[columns] == 0).all())

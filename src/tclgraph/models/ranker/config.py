@@ -19,7 +19,7 @@ class EncoderConfig(TwoStreamConfig):
     standard deviation."""
     centered: bool = True
     """Whether the mean vector of sources is subtracted from a source's vector. What all sources
-    have in common is the popularity of targets, which history features know more recently."""
+    have in common is the popularity of targets, which history features measure more recently."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,17 +34,17 @@ class RankerConfig(TrainingConfig):
     patience: PositiveInt | None = 3
 
     max_candidates: PositiveInt = 512
-    """Maximum number of candidates per batch in training. If there are more targets, this many are
-    drawn for each batch and weighted to stand for all."""
+    """Number of candidates drawn per batch in training if there are more targets than this; they
+    are weighted to stand for all, and the true targets of the batch are added."""
     repeat_head: bool = True
-    """Whether targets the source has interacted with are scored by their own head, from pair
-    features. False: the explore head scores all targets."""
+    """Whether targets the source has interacted with are scored by their own head, which also sees
+    pair features. False: the explore head scores all targets."""
     gate: bool = True
     """Whether a gate first decides between repeat and new targets. False: one softmax over both."""
     repeat_bias: float = 1.5
     """Added to the gate's logit in ranking, not in training: sources repeat more in the time after
     training than the gate has learned."""
-    candidate_features: bool = True
+    activity_features: bool = True
     """Whether heads see the activity of candidates: how recently and often they took part."""
     source_features: bool = True
     """Whether heads and gate see the activity of the source and how often it tries new targets."""

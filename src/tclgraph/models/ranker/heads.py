@@ -6,8 +6,8 @@ different problems, so each has its own distribution, and a gate gives the proba
     log p(v) = log g       + log softmax over repeat targets of  repeat head(v)
     log p(v) = log (1 - g) + log softmax over new targets of     explore head(v) + match(v)
 
-The match score of the encoder acts on new targets only, where features say least, and learns from
-new pairs alone, so it cannot spoil what the repeat head knows.
+The match score of the encoder acts on new targets only, where features are least informative. With
+the gate it gets gradients from new pairs only, so it cannot disturb the repeat head.
 
 Shapes: B queries, K candidates (columns), P pairs of a query's source and a target it has
 interacted with, F features, H hidden.
@@ -46,7 +46,7 @@ _SPARSE = slice(NUM_ACTIVITY_FEATURES, NUM_ACTIVITY_FEATURES + NUM_SPARSE_FEATUR
 _ALL = slice(None)
 
 
-class Columns(NamedTuple):
+class CandidateColumns(NamedTuple):
     """The candidates that the columns of a block stand for."""
 
     column_of: IntArray
@@ -109,7 +109,7 @@ class ScoreHeads(nn.Module):
         self.candidate_scaling.keep_unscaled(_SPARSE)
         if not self.config.source_features:
             self.source_scaling.drop(_ALL)
-        if not self.config.candidate_features:
+        if not self.config.activity_features:
             self.candidate_scaling.drop(_ACTIVITY)
         if not self.config.nearby_features:
             self.candidate_scaling.drop(_NEARBY)
@@ -118,7 +118,7 @@ class ScoreHeads(nn.Module):
         self,
         features: HistoryFeatures,
         match_BK: Tensor | None,
-        columns: Columns,
+        columns: CandidateColumns,
         repeat_bias: float = 0.0,
     ) -> Tensor:
         """Return the log-probability of every candidate, [B, K]."""
@@ -178,7 +178,7 @@ class ScoreHeads(nn.Module):
         all_repeat: Tensor,
         repeat_bias: float,
     ) -> tuple[Tensor, Tensor]:
-        """Return what turns the scores of new and of repeat targets into log-probabilities."""
+        """Return the log-normalizers to add to the scores of new and of repeat targets."""
         if not self.config.gate:
             both_B = -torch.logaddexp(total_new_B, total_repeat_B)
             return both_B, both_B

@@ -22,7 +22,7 @@ from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.ranker.config import RankerConfig
-from tclgraph.models.ranker.heads import Columns, ScoreHeads
+from tclgraph.models.ranker.heads import CandidateColumns, ScoreHeads
 from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
 
@@ -93,7 +93,7 @@ class Ranker(LearnedModel):
         log_weight = None
         if window.log_weight is not None:
             log_weight = torch.from_numpy(window.log_weight).to(weight.dtype).to(weight.device)
-        columns = Columns(window.column_of, log_weight)
+        columns = CandidateColumns(window.column_of, log_weight)
         log_probability_BK: Tensor = self.network.heads(window.features, match_BK, columns)
         true_column = torch.from_numpy(window.true_column).to(weight.device)
         return -log_probability_BK.gather(1, true_column[:, None]).mean()
@@ -143,7 +143,7 @@ class Ranker(LearnedModel):
         return self._log_probabilities(features, match_BT)
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
-        columns = Columns(np.arange(self.graph.space.num_targets))
+        columns = CandidateColumns(np.arange(self.graph.space.num_targets))
         bias = self.config.repeat_bias
         log_probability_BT: Tensor = self.network.heads(features, match_BT, columns, bias)
         return log_probability_BT.cpu().numpy()

@@ -30,7 +30,10 @@ class TCLConfig(TwoStreamConfig, TrainingConfig):
     def __post_init__(self) -> None:
         TwoStreamConfig.__post_init__(self)
         if self.negatives == "all" and self.objective == "point-process":
-            raise ValueError("objective=point-process needs a number of negatives, not all")
+            raise ValueError(
+                "negatives=all does not work with objective=point-process; "
+                "give a number, such as negatives=5"
+            )
 
     def unused_settings(self) -> dict[str, str]:
         unused = TwoStreamConfig.unused_settings(self)

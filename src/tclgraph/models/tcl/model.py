@@ -21,7 +21,7 @@ from tclgraph.models.learned import LearnedModel
 from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.objectives.contrastive import contrastive_loss
-from tclgraph.sampling.negatives import pooled_negatives, uniform_negatives
+from tclgraph.sampling.negatives import draw_negatives
 
 
 class TCL(LearnedModel):
@@ -72,9 +72,7 @@ class TCL(LearnedModel):
         count, pool = self.config.negatives, self.config.negative_pool
         assert isinstance(count, int)
         true, candidates = self.windows.targets(event), self.windows.candidates
-        if pool is None:
-            return uniform_negatives(true, candidates, count, random)
-        return pooled_negatives(true, candidates, count, pool, random)
+        return draw_negatives(true, candidates, count, random, pool_size=pool)
 
     def sampled_loss(
         self, roots: SampledRoots, random: np.random.Generator | None = None
@@ -144,8 +142,8 @@ class TCL(LearnedModel):
     ) -> ScoreArray:
         """Return scores that order targets as the objective does.
 
-        `product_BT` lacks what Sim adds for the source alone and its SoftPlus, neither of which
-        changes the order of targets.
+        `product_BT` omits the source's additive term and the SoftPlus of Sim; neither changes the
+        order of targets.
         """
         if self.config.objective == "contrastive":
             return product_BT.cpu().numpy()
@@ -166,7 +164,7 @@ class TCL(LearnedModel):
         return self._states.vectors(node).cpu().numpy()
 
     def display_scores(self, source: int, scores: ScoreArray) -> ScoreArray:
-        """Return the paper's Sim, which adds to scores what does not change their order."""
+        """Return the paper's Sim: add the source's term and apply SoftPlus; the order stays."""
         if self.config.objective != "contrastive":
             return scores
         source_D = self._states.vectors(np.array([source]))[0]

@@ -61,7 +61,7 @@ class TCLNetwork(nn.Module):
     def _lines(
         self, match: Tensor, since_source: FloatArray, since_target: FloatArray
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the line whose SoftPlus is the intensity, now and when the span began; the span.
+        """Return the argument of the intensity's SoftPlus, now and at the span's start; the span.
 
         Times are in units of the mean interval between events of a node.
         """
