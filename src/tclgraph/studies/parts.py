@@ -34,7 +34,7 @@ _PARTS = (
     _Part(name="repeat head", without={"repeat_head": False}),
     _Part(name="gate", without={"gate": False}),
     _Part(name="repeat bias", without={"repeat_bias": 0.0}, is_ranked_ahead=True),
-    _Part(name="candidate features", without={"activity_features": False}),
+    _Part(name="activity features", without={"activity_features": False}),
     _Part(name="source features", without={"source_features": False}),
     _Part(name="nearby features", without={"nearby_features": False}, is_ranked_ahead=True),
     _Part(name="log intervals", without={"encoder.interval_scale": "linear"}),
