@@ -130,7 +130,8 @@ def group_rows() -> list[str]:
             ranker = over_seeds(reports(log, kind, "ranker"), group)
             heuristics = best_heuristics(log, kind, group)
             cells = [f"{ranker[metric]} ({heuristics[metric]})" for metric in DIGITS]
-            rows.append(as_row(f"{log}, {group}", *cells))
+            title = f"{log} (one identity)" if kind == "one-mode" else log
+            rows.append(as_row(f"{title}, {group}", *cells))
     return rows
 
 
