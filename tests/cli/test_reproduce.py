@@ -197,7 +197,7 @@ def test_a_foreign_file_among_the_jobs_is_refused(cli: Cli, log: Path, tmp_path:
         (["overall", "everything"], "cannot reproduce 'everything'"),
         (["overall", "--models", "tgnn"], "unknown model 'tgnn'; did you mean"),
         (["overall", "--models", "tcl:heads"], "cannot read the setting 'heads'"),
-        (["overall", "--data", "nowhere.csv"], "'nowhere.csv' is neither a file nor"),
+        (["overall", "--data", "nowhere.csv"], "cannot find 'nowhere.csv': it is neither a file"),
         (["overall", "--data", "a/x.csv", "--data", "x.csv"], "2 logs are called 'x'"),
     ],
 )

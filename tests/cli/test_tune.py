@@ -81,7 +81,7 @@ def test_the_same_command_continues_and_repeats_no_trial(
     assert code == 0, err
     first = json.loads(out)
     assert len(first["trials"]) == 3
-    assert (first["metric"], first["combinations"], first["study"]) == (
+    assert (first["metric"], first["combinations"], first["folder"]) == (
         "MRR",
         12,
         "runs/tune-tcl-log",
@@ -239,7 +239,7 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     ((*TUNE, "--set", "widht=8"), "unknown setting 'widht'; did you mean \"width\""),
     ((*TUNE, "--set", "width"), "cannot read the setting 'width'"),
     ((*TUNE, "--model", "tlc"), "unknown model 'tlc'; did you mean \"tcl\""),
-    ((*TUNE, "--model", "popularity"), "popularity is a heuristic"),
+    ((*TUNE, "--model", "popularity"), "popularity has no settings to tune"),
     (
         (*TUNE, "--set", "learning_rate=0.1", "--set", "input_dropout=0.1"),
         "--set leaves nothing to search; leave out one of learning_rate, input_dropout",
@@ -254,7 +254,7 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     ),
     (("tune", "other.csv", *TUNE[2:], "--folder", "runs/tune-tcl-log"), "started with other data"),
     ((*TUNE, "--folder", "log.csv"), "cannot read log.csv/config.json"),
-    ((*TUNE, "--folder", "/proc/study"), "cannot write /proc/study"),
+    ((*TUNE, "--folder", "/proc/search"), "cannot write /proc/search"),
 ]
 
 

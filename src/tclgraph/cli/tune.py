@@ -50,7 +50,7 @@ def tune(
     log: Annotated[str, typer.Argument(help="Name of a catalog data set, or a file.")],
     model: Annotated[str, typer.Option(help="Name of a trainable model.")] = options.DEFAULT_MODEL,
     settings: options.Settings = None,
-    study: Annotated[
+    folder: Annotated[
         Optional[Path], typer.Option(help="Folder of the search; default: runs/tune-MODEL-LOG.")
     ] = None,
     as_json: options.Json = False,
@@ -70,19 +70,19 @@ def tune(
     build = partial(trainable_class(model), **fixed)
     space = _search_space(build(), fixed)
     spec = spec_for(log)
-    study = study or Path("runs") / f"tune-{model}-{spec.name}"
+    folder = folder or Path("runs") / f"tune-{model}-{spec.name}"
     split = open_log(spec)
 
-    with open_search(build, split, space, folder=study, seed=search_options.seed) as search:
-        _run(search, search_options, study)
+    with open_search(build, split, space, folder=folder, seed=search_options.seed) as search:
+        _run(search, search_options, folder)
         trials = search.trials()
     best = _best(trials, search_options.budget)
     words = ["tclgraph", "train", log, "--model", model]
     for name, value in {**fixed, **best.settings}.items():
         words += ["--set", f"{name}={value}"]
-    command = shlex.join([*words, *spec.flags(), "--run", str(study / "best")])
+    command = shlex.join([*words, *spec.flags(), "--run", str(folder / "best")])
     if as_json:
-        _print_json(search, trials, best, study=str(study), model=model, command=command)
+        _print_json(search, trials, best, folder=str(folder), model=model, command=command)
         return
     title = f"{log}: {_count(trials)} of {len(search.combinations)} combinations"
     _print_trials(title, search, trials, split)
@@ -105,7 +105,7 @@ def _search_space(untuned: "LearnedModel", fixed: dict[str, str]) -> "SearchSpac
     return space
 
 
-def _run(search: "Search", search_options: SearchOptions, study: Path) -> None:
+def _run(search: "Search", search_options: SearchOptions, folder: Path) -> None:
     """Run the search and show its progress; Ctrl-C ends the command with exit code 130."""
     if finished := search.trials():
         print(f"continuing: {_count(finished)} finished", file=sys.stderr)
@@ -120,7 +120,7 @@ def _run(search: "Search", search_options: SearchOptions, study: Path) -> None:
             )
     except KeyboardInterrupt:
         print(
-            f"stopped; {study} holds {_count(search.trials())}; "
+            f"stopped; {folder} holds {_count(search.trials())}; "
             "to continue the search, run the same command again",
             file=sys.stderr,
         )

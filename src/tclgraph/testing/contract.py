@@ -216,9 +216,16 @@ def _scores_of_all(model: Model, split: Split) -> ScoreArray:
 
 
 def _with_another_future(events: EventStream, now: int, random: np.random.Generator) -> EventStream:
+    """Return the events with other events from `now` on; the query at `now` stays.
+
+    The set of targets stays too: the protocol ranks all targets of the data set, so which targets
+    there are is known in advance.
+    """
     num_changed = len(events) - now
     source, target, time = events.source.copy(), events.target.copy(), events.time.copy()
-    target[now:] = random.integers(events.num_targets, size=num_changed)
+    is_known = np.isin(target[now:], target[:now])
+    target[now:][is_known] = random.choice(np.unique(target[:now]), size=is_known.sum())
+    target[now:][~is_known] = random.permutation(target[now:][~is_known])
     source[now + 1 :] = random.integers(events.num_sources, size=num_changed - 1)
     time[now + 1 :] += np.sort(random.uniform(0, 100, size=num_changed - 1))
     return replace(events, source=source, target=target, time=time)
