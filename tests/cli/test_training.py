@@ -67,7 +67,7 @@ def test_training_tells_how_it_goes_and_leaves_a_run(cli: Cli, log: Path, tmp_pa
     assert json.loads((folder / "environment.json").read_text())["torch"]
 
 
-def test_evaluating_a_run_shows_the_floors_beside_it(cli: Cli, run: Path, tmp_path: Path) -> None:
+def test_evaluating_a_run_shows_the_heuristics_too(cli: Cli, run: Path, tmp_path: Path) -> None:
     code, out, _ = cli("evaluate", "run")
     assert code == 0
     assert "ranker on test: 60 events" in out

@@ -72,7 +72,7 @@ class SkipGram(nn.Module):
 
 
 class _LossOfDescent(torch.autograd.Function):
-    """Gives a loss the gradients that lead from the present tables to given tables.
+    """Gives a loss the gradients that lead from the current tables to given tables.
 
     The kernel descends pair by pair. With the gradients (table - table after the descent), a step
     of SGD with learning rate 1 moves the tables to where the kernel's descent ends.

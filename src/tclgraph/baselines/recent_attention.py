@@ -171,7 +171,7 @@ class AttentionModel(LearnedModel):
         """Return the vectors of nodes with these neighbors at times, [R, B, D].
 
         `now` holds the turns of the times: [B, P] if all rows share them, or else [R, B, P].
-        `num_revealed` is, for each row, the number of events of the present chunk that it depends
+        `num_revealed` is, for each row, the number of events of the current chunk that it depends
         on.
         """
 
@@ -198,7 +198,7 @@ class AttentionModel(LearnedModel):
     def score_revealed(
         self, num_revealed: IntArray, source: IntArray, time: FloatArray
     ) -> ScoreArray:
-        """Return the scores of all targets, after a number of events of the present chunk.
+        """Return the scores of all targets, after a number of events of the current chunk.
 
         The graph may already hold all events of the chunk: neighbors are strictly earlier than the
         query time, so scores do not depend on later events.

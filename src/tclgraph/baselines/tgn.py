@@ -196,7 +196,7 @@ class TGN(AttentionModel):
         self._reset_versions()
 
     def _reset_versions(self) -> None:
-        """Keep only the present version of every node's state."""
+        """Keep only the current version of every node's state."""
         self._states: Tensor | None = None
         self._version = np.arange(self.graph.space.num_nodes)[None]
 

@@ -46,7 +46,7 @@ class HistoryState:
         record_events(self._num_events, end, events, self._activity, self._neighbors)
         self._num_events = end
         if end:
-            # Saves every query from moving the windows past all events.
+            # Advance the windows once, so that queries need not do it.
             slide_windows(end, events.time[end - 1], events, self._activity)
 
     def features(

@@ -19,7 +19,7 @@ from tclgraph.jobs.outcome import Outcome
 from tclgraph.studies.published import PublishedFigure
 
 MAX_SEEDS = 64
-"""Results of earlier runs count, whatever number of seeds the present one asks for."""
+"""Largest number of seeds of an entry; tables include all stored seeds up to this number."""
 
 
 class Role(Enum):
