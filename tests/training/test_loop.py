@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,21 @@ def test_resuming_gives_the_same_weights_bit_for_bit(
             del entry["events_per_second"], entry["seconds"]
         (tmp_path / f"{name}.json").write_text(json.dumps(entries))
     assert (tmp_path / "whole.json").read_text() == (tmp_path / "broken.json").read_text()
+
+
+def test_ctrl_c_during_validation_stops_before_the_next_batch(split: Split, tmp_path: Path) -> None:
+    updates: list[tuple[int, int]] = []
+
+    def interrupt(update: ProgressUpdate) -> None:
+        updates.append((update.epoch, update.batch))
+        if update.is_epoch_end:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        Ranker(**SMALL).fit(split, run=tmp_path / "run", progress=interrupt)
+    assert updates[-1] == (1, 0)
+    resumed = Ranker(**SMALL).fit(split, run=tmp_path / "run", resume=True)
+    assert_equal(weights(resumed), weights(Ranker(**SMALL).fit(split)))
 
 
 def test_the_model_ends_with_its_best_epoch(split: Split, tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ def _with_another_future(events: EventStream, now: int, random: np.random.Genera
     num_changed = len(events) - now
     source, target, time = events.source.copy(), events.target.copy(), events.time.copy()
     is_known = np.isin(target[now:], target[:now])
-    target[now:][is_known] = random.choice(np.unique(target[:now]), size=is_known.sum())
+    target[now:][is_known] = random.choice(np.unique(target), size=is_known.sum())
     target[now:][~is_known] = random.permutation(target[now:][~is_known])
     source[now + 1 :] = random.integers(events.num_sources, size=num_changed - 1)
     time[now + 1 :] += np.sort(random.uniform(0, 100, size=num_changed - 1))
