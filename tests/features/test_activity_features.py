@@ -29,8 +29,8 @@ def test_activity_features_count_all_events(kind: GraphKind) -> None:
 @given(cases())
 def test_activity_features_do_not_depend_on_the_source(case: Case) -> None:
     for source, other in pairwise(case.sources):
-        of_source = case.features.candidate[source, ACTIVITY]
-        assert of_source.tolist() == case.features.candidate[other, ACTIVITY].tolist()
+        of_source = case.candidate[source, ACTIVITY]
+        assert of_source.tolist() == case.candidate[other, ACTIVITY].tolist()
 
 
 def test_activity_features_of_a_drawn_example() -> None:
@@ -38,7 +38,7 @@ def test_activity_features_of_a_drawn_example() -> None:
     #         a → b c → b b → c   at times 0, 10 and 30; queried at time 60
     stream = EventStream.from_columns(list("acb"), list("bbc"), [0, 10, 30], kind="one-mode")
     a, b, c = stream.sources.ids(list("abc")).tolist()
-    features = np.expm1(Case(stream, 60.0).features.candidate[a, ACTIVITY]).round(2)
+    features = np.expm1(Case(stream, 60.0).candidate[a, ACTIVITY]).round(2)
     assert features[ActivityColumn.AS_TARGET_AGE, [b, c]].tolist() == [50, 30]
     assert features[ActivityColumn.AS_SOURCE_AGE, [a, b, c]].tolist() == [60, 30, 50]
     assert features[ActivityColumn.NUM_AS_TARGET, [a, b, c]].tolist() == [0, 2, 1]

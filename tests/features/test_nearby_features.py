@@ -63,7 +63,7 @@ def test_nearby_features_of_a_drawn_example() -> None:
     #         a → b c → b c → d a → d
     stream = EventStream.from_columns(list("acca"), list("bbdd"), range(4), kind="one-mode")
     a, b, c, d = stream.sources.ids(list("abcd")).tolist()
-    features = np.expm1(Case(stream, 9.0).features.candidate[a, NEARBY]).round(3)
+    features = np.expm1(Case(stream, 9.0).candidate[a, NEARBY]).round(3)
     # d is the latest neighbor of a and had an event with c; b is the second and had one, too.
     assert features[NearbyColumn.NEIGHBOR_EVENTS, [a, b, c, d]].tolist() == [0, 0, 1.5, 0]
     # After its event with b, c turned to d. It had no event after the one with d.

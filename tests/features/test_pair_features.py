@@ -15,7 +15,7 @@ from tests.features.queries import (
     long_stream,
     pairs_of,
 )
-from tests.reference.history import MAX_EVENTS
+from tests.reference.history import MAX_PAIRS, MAX_VISITS
 
 
 @settings(max_examples=150)
@@ -34,31 +34,39 @@ def test_every_pair_knows_its_query(case: Case) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_neighbor_before_the_latest_events_has_no_pair(kind: GraphKind) -> None:
-    case, (busy, *others) = long_case(kind)
-    neighbors = {event.neighbor for event in case.history.interactions(busy)}
-    assert neighbors > set(case.history.latest_neighbors(busy))
-    for source in (busy, *others):
+def test_pair_features_count_all_events(kind: GraphKind) -> None:
+    case, sources = long_case(kind)
+    for source in sources:
         case.assert_pair_features(source)
 
 
-def test_a_source_may_have_more_neighbors_than_events_count() -> None:
-    num_events = MAX_EVENTS + 50
+def test_only_the_latest_neighbors_have_pairs() -> None:
+    num_events = MAX_PAIRS + 150
     stream = EventStream.from_columns([0] * num_events, range(num_events), range(num_events))
     case = Case(stream, float(num_events))
-    latest = range(num_events - 1, num_events - 1 - MAX_EVENTS, -1)
+    latest = range(num_events - 1, num_events - 1 - MAX_PAIRS, -1)
     assert case.features.pair_target.tolist() == list(latest)
     case.assert_source_features(0)
+    case.assert_pair_features(0)
+
+
+def test_only_the_latest_visits_are_followed() -> None:
+    # x comes before y, and y before x; at the end z comes after x.
+    targets = ["x", "y"] * (2 * MAX_VISITS) + ["x", "z", "x"]
+    stream = EventStream.from_columns([0] * len(targets), targets, range(len(targets)))
+    case = Case(stream, float(len(targets)))
+    case.assert_pair_features(0)
+    num_after = np.expm1(case.features.pair[0, PairColumn.NUM_AFTER_LATEST])
+    assert num_after.round(3) == MAX_VISITS
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_block_may_have_more_pairs_than_it_has_room_for_at_first(kind: GraphKind) -> None:
+def test_a_block_of_a_busy_source_equals_its_single_queries(kind: GraphKind) -> None:
     stream = long_stream(kind)
     state, now = HistoryState(log_of(stream)), stream.time[-1] + 60.0
     busy, settled = stream.sources.ids([0, 1]).tolist()
     source = np.array([settled, busy, busy, busy, busy, busy])
     block = state.features(source, np.full(len(source), now))
-    assert block.pair_start[-1] > 64 * len(source)
     alone = state.features(source[1:2], np.array([now]))
     for query in range(1, len(source)):
         assert_query_equal(block, query, alone)

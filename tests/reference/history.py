@@ -13,7 +13,8 @@ from typing import NamedTuple
 HOUR, DAY, WEEK = 3_600.0, 86_400.0, 604_800.0
 
 # How many latest events, neighbors and choices count.
-MAX_EVENTS = 2_000
+MAX_PAIRS = 512
+MAX_VISITS = 64
 NEARBY_SOURCE_EVENTS = 100
 NEARBY_NEIGHBORS = 20
 NEARBY_EVENTS = 20
@@ -70,18 +71,15 @@ class History:
         """Return all interactions of a node, the oldest first."""
         return self._interactions.get(node, [])
 
-    def counted_interactions(self, source: int) -> list[Interaction]:
-        """Return the interactions that count for source and pair features, the oldest first."""
-        return self.interactions(source)[-MAX_EVENTS:]
-
     def latest_neighbors(self, source: int) -> list[int]:
         """Return the neighbors that have pair features (the source itself after a self-loop)."""
-        return latest_first([event.neighbor for event in self.counted_interactions(source)])
+        neighbors = latest_first([event.neighbor for event in self.interactions(source)])
+        return neighbors[:MAX_PAIRS]
 
     # Source features
 
     def source_features(self, source: int, now: float) -> Features:
-        events = self.counted_interactions(source)
+        events = self.interactions(source)
         as_source = [event.time for event in events if event.is_source]
         as_target = [event.time for event in events if not event.is_source]
         neighbors = [event.neighbor for event in events]
@@ -110,7 +108,7 @@ class History:
     # Pair features
 
     def pair_features(self, source: int, neighbor: int, now: float) -> Features:
-        events = self.counted_interactions(source)
+        events = self.interactions(source)
         shared = [event for event in events if event.neighbor == neighbor]
         forward = [event.time for event in shared if event.is_source]
         backward = [event.time for event in shared if not event.is_source]
@@ -125,7 +123,7 @@ class History:
             after.neighbor
             for before, after in pairwise(events)
             if before.neighbor == latest_neighbor
-        ]
+        ][-MAX_VISITS:]
         return {
             "age": age(both, now),
             "forward_age": age(forward, now),

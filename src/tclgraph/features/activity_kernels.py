@@ -1,4 +1,9 @@
-"""Updates of the activity and the neighbors of all nodes, and the activity features."""
+"""Updates of all nodes as the log moves on, and the activity features.
+
+An event changes the activity of few nodes. So the activity features are those before a block, and
+the *changes* that each query of the block brings: a column and all its features. The ages and the
+ranks change with every query; they are among the moving features (see `moving_kernels`).
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,125 +11,124 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import ActivityColumn
-from tclgraph.features.state_arrays import NOT_NEW, Activity, Events, Neighbors
-from tclgraph.features.window_kernels import NUM_WINDOWS, change_window
+from tclgraph.features.block import STEADY_FEATURES
+from tclgraph.features.columns import WINDOWS, ActivityColumn
+from tclgraph.features.log_arrays import NOT_NEW, Events, NodeColumn, Nodes
+
+NUM_WINDOWS = len(WINDOWS)
+# Positions among the steady features.
+_WAS_TARGET, _WAS_SOURCE, _NUM_AS_TARGET, _AS_TARGET_HOUR, _NUM_NEIGHBORS, _NUM_FIRST_AS_TARGET = (
+    STEADY_FEATURES.index(column)
+    for column in (
+        ActivityColumn.WAS_TARGET,
+        ActivityColumn.WAS_SOURCE,
+        ActivityColumn.NUM_AS_TARGET,
+        ActivityColumn.AS_TARGET_HOUR,
+        ActivityColumn.NUM_NEIGHBORS,
+        ActivityColumn.NUM_FIRST_AS_TARGET,
+    )
+)
 
 
-class RecencyRanks(NamedTuple):
-    """Number of targets with a later last event than each; equal for all that have no event."""
+class Changed(NamedTuple):
+    """Targets whose activity changed since the last query that asked."""
 
-    as_target: IntArray
-    """[T] Ranks by the last event as a target."""
-    by_event: IntArray
-    """[T] Ranks by the last event in either role."""
-
-
-@kernel
-def record_events(
-    first_event: int, end_event: int, events: Events, activity: Activity, neighbors: Neighbors
-) -> None:
-    """Update the state with the events from `first_event` to before `end_event`."""
-    node, first_target = events.node, events.first_target
-    for event in range(first_event, end_event):
-        source, target = node[2 * event], node[2 * event + 1] - first_target
-        activity.last_instance[node[2 * event + 1]] = 2 * event + 1
-        # After the target, because a self-loop counts as its source's.
-        activity.last_instance[source] = 2 * event
-        activity.num_as_target[target] += 1
-        activity.last_as_target[target] = event
-        if first_target == 0:  # in a one-mode graph the source is a candidate, too
-            activity.last_as_source[source] = event
-        if events.previous_neighbor[2 * event] != NOT_NEW:
-            for instance in (2 * event, 2 * event + 1):
-                neighbors.newest[node[instance]] = instance
-                neighbors.num_neighbors[node[instance]] += 1
-            neighbors.num_first_as_target[target] += 1
-        for window in range(NUM_WINDOWS):
-            change_window(event, window, 1, events, activity)
+    targets: IntArray
+    """[T] The targets, as many as `number` says."""
+    is_listed: Any
+    """[T] Whether each target is among them."""
+    number: IntArray
+    """[1]"""
 
 
 @kernel
-def recency_ranks(events: Events, activity: Activity) -> Any:
-    """Return the ranks of all targets by their last event."""
-    return RecencyRanks(
-        _ranks(activity.last_as_target), _ranks(activity.last_instance[events.first_target :])
+def no_changes(num_targets: int) -> Any:
+    """Return an empty list of changed targets."""
+    return Changed(
+        np.empty(num_targets, np.int64), np.zeros(num_targets, np.bool_), np.zeros(1, np.int64)
     )
 
 
 @kernel
-def _ranks(last: IntArray) -> Any:
-    """Return for each entry the number of greater entries; negative entries share the last rank."""
-    rank = np.empty(len(last), np.int64)
-    order = np.argsort(-last, kind="mergesort")
-    num_active = 0
-    for position in range(len(order)):
-        if last[order[position]] >= 0:
-            num_active += 1
-        rank[order[position]] = min(position, num_active)
-    return rank
+def forget_changes(changed: Changed) -> None:
+    """Empty the list of changed targets."""
+    for index in range(changed.number[0]):
+        changed.is_listed[changed.targets[index]] = False
+    changed.number[0] = 0
 
 
 @kernel
-def update_ranks(event: int, events: Events, activity: Activity, ranks: RecencyRanks) -> None:
-    """Update the ranks with an event that the activity does not contain yet."""
-    node, first_target = events.node, events.first_target
-    source, target = node[2 * event], node[2 * event + 1] - first_target
-    _move_to_front(target, activity.last_as_target[target] < 0, ranks.as_target)
-    if first_target == 0 and source != target:
-        _move_to_front(source, activity.last_instance[source] < 0, ranks.by_event)
-    _move_to_front(target, activity.last_instance[first_target + target] < 0, ranks.by_event)
+def _mark(target: int, changed: Changed) -> None:
+    if target >= 0 and not changed.is_listed[target]:
+        changed.is_listed[target] = True
+        changed.targets[changed.number[0]] = target
+        changed.number[0] += 1
 
 
 @kernel
-def _move_to_front(target: int, is_first: bool, rank: IntArray) -> None:
-    """Give a target rank 0; its first event also moves the rank that inactive targets share."""
-    previous_rank = rank[target]
-    for other in range(len(rank)):
-        if rank[other] < previous_rank or is_first:
-            rank[other] += 1
-    rank[target] = 0
-
-
-@kernel
-def write_activity(
-    candidates: IntArray,
-    now: float,
-    events: Events,
-    activity: Activity,
-    neighbors: Neighbors,
-    ranks: RecencyRanks,
-    log_count: Any,
-    table: Any,
+def record_events(
+    first_event: int, end_event: int, events: Events, nodes: Nodes, changed: Changed
 ) -> None:
-    """Write the activity features of candidates, one column of `table` for each.
+    """Update the nodes with the events from `first_event` to before `end_event`."""
+    node, table = events.node, nodes.table
+    for event in range(first_event, end_event):
+        source, target = node[2 * event], node[2 * event + 1]
+        table[target, NodeColumn.LAST_INSTANCE] = 2 * event + 1
+        # After the target, because a self-loop counts as its source's.
+        table[source, NodeColumn.LAST_INSTANCE] = 2 * event
+        table[target, NodeColumn.NUM_AS_TARGET] += 1
+        table[target, NodeColumn.LAST_AS_TARGET] = event
+        table[source, NodeColumn.LAST_AS_SOURCE] = event
+        if events.previous_neighbor[2 * event] != NOT_NEW:
+            for instance in (2 * event, 2 * event + 1):
+                table[node[instance], NodeColumn.NEWEST_NEIGHBOR] = instance
+                table[node[instance], NodeColumn.NUM_NEIGHBORS] += 1
+            table[target, NodeColumn.NUM_FIRST_AS_TARGET] += 1
+        for window in range(NUM_WINDOWS):
+            _change_window(event, window, 1, events, nodes)
+        _mark(target - events.first_target, changed)
+        _mark(source - events.first_target, changed)
 
-    `log_count[n]` is log(1 + n), for every number that can occur.
-    """
-    time, in_window, num_as_target = events.time, activity.in_window, activity.num_as_target
-    last_as_target, last_as_source = activity.last_as_target, activity.last_as_source
-    for column in range(len(candidates)):
-        candidate = candidates[column]
-        if num_as_target[candidate] > 0:
-            elapsed = now - time[last_as_target[candidate]]
-            table[ActivityColumn.AS_TARGET_AGE, column] = np.log1p(elapsed)
-            table[ActivityColumn.WAS_TARGET, column] = 1.0
-            table[ActivityColumn.NUM_AS_TARGET, column] = log_count[num_as_target[candidate]]
-        if last_as_source[candidate] >= 0:
-            elapsed = now - time[last_as_source[candidate]]
-            table[ActivityColumn.AS_SOURCE_AGE, column] = np.log1p(elapsed)
-            table[ActivityColumn.WAS_SOURCE, column] = 1.0
-        table[ActivityColumn.AS_TARGET_RANK, column] = log_count[ranks.as_target[candidate]]
-        table[ActivityColumn.EVENT_RANK, column] = log_count[ranks.by_event[candidate]]
-    # One feature at a time from here on, so that memory is written in order.
+
+@kernel
+def _change_window(event: int, window: int, change: int, events: Events, nodes: Nodes) -> None:
+    """Add `change` to the window's numbers of both nodes of an event."""
+    source, target = events.node[2 * event], events.node[2 * event + 1]
+    nodes.table[target, NodeColumn.AS_TARGET_HOUR + window] += change
+    nodes.table[source, NodeColumn.AS_SOURCE_HOUR + window] += change
+    if source == target:
+        nodes.table[source, NodeColumn.LOOPS_HOUR + window] += change
+
+
+@kernel
+def slide_windows(
+    num_known: int, now: float, events: Events, nodes: Nodes, changed: Changed
+) -> None:
+    """Let all windows end at `now`, which may be earlier than where they ended before."""
+    time, start, node = events.time, nodes.window_start, events.node
+    for window in range(NUM_WINDOWS):
+        while True:
+            if start[window] < num_known and now - time[start[window]] >= WINDOWS[window]:
+                event, change = start[window], -1
+                start[window] += 1
+            elif start[window] > 0 and now - time[start[window] - 1] < WINDOWS[window]:
+                start[window] -= 1
+                event, change = start[window], 1
+            else:
+                break
+            _change_window(event, window, change, events, nodes)
+            _mark(node[2 * event + 1] - events.first_target, changed)
+            _mark(node[2 * event] - events.first_target, changed)
+
+
+@kernel
+def write_steady(target: int, events: Events, nodes: Nodes, features: Any) -> None:
+    """Write the steady features of a target before the logarithm, in their order."""
+    state = nodes.table[events.first_target + target]
+    features[_WAS_TARGET] = state[NodeColumn.NUM_AS_TARGET] > 0
+    features[_WAS_SOURCE] = state[NodeColumn.LAST_AS_SOURCE] >= 0
+    features[_NUM_AS_TARGET] = state[NodeColumn.NUM_AS_TARGET]
     for window in range(2 * NUM_WINDOWS):
-        row = ActivityColumn.AS_TARGET_HOUR + window
-        for column in range(len(candidates)):
-            table[row, column] = log_count[in_window[window, candidates[column]]]
-    num_neighbors = neighbors.num_neighbors[events.first_target :]
-    num_first_as_target = neighbors.num_first_as_target
-    for column in range(len(candidates)):
-        table[ActivityColumn.NUM_NEIGHBORS, column] = log_count[num_neighbors[candidates[column]]]
-    for column in range(len(candidates)):
-        number = num_first_as_target[candidates[column]]
-        table[ActivityColumn.NUM_FIRST_AS_TARGET, column] = log_count[number]
+        features[_AS_TARGET_HOUR + window] = state[NodeColumn.AS_TARGET_HOUR + window]
+    features[_NUM_NEIGHBORS] = state[NodeColumn.NUM_NEIGHBORS]
+    features[_NUM_FIRST_AS_TARGET] = state[NodeColumn.NUM_FIRST_AS_TARGET]

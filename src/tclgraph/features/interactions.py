@@ -4,80 +4,113 @@ What this file derives from a log does not depend on the time of a query, so one
 serves any number of `HistoryState`s over the same graph.
 """
 
+from typing import TypeVar
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
-from tclgraph.dependency_graph.graph import NONE, DependencyGraph, grown
-from tclgraph.features.instance_kernels import link_following
-from tclgraph.features.state_arrays import NOT_NEW, Events
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.events.pair_table import PairTable
+from tclgraph.features.columns import MAX_PAIRS
+from tclgraph.features.link_kernels import link_events
+from tclgraph.features.log_arrays import Events
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_MIN_LISTED = 4 * (MAX_PAIRS + 1)
 
 
 class InteractionLog:
-    """Extends a dependency graph by links to following instances and to previous neighbors.
+    """Extends a dependency graph by links between events of the same node or the same two nodes.
 
     The graph may grow. A self-loop adds no neighbor.
 
     >>> from tclgraph.events.node_space import NodeSpace
     >>> from tclgraph.events.stream import EventStream
+    >>> from tclgraph.features.log_arrays import PairLink
     >>> stream = EventStream.from_columns(list("aaa"), list("xyx"), [0.0, 5.0, 7.0])
     >>> graph = DependencyGraph(NodeSpace.of(stream))
     >>> graph.append(stream)
-    >>> events = InteractionLog(graph).events()
-    >>> events.following.tolist(), events.previous_neighbor.tolist()
-    ([2, 5, 4, -1, -1, -1], [-1, -1, 0, -1, -2, -2])
+    >>> InteractionLog(graph).events().pairs[:, PairLink.PREVIOUS].tolist()
+    [-1, -1, 0]
     """
 
     def __init__(self, graph: DependencyGraph) -> None:
         self.graph = graph
         self._num_events = 0
+        self._num_listed = 0
         # Arrays have room to spare and double when it runs out, as those of the graph.
-        self._following = np.empty(0, dtype=np.int64)
-        self._previous_neighbor = np.empty(0, dtype=np.int64)
+        self._arrays = Events.empty(graph.space.first_target)
+        self._pair_table = PairTable()
+        self._last_of_pair: IntArray = np.empty(0, np.int64)
+        self._last_instance: IntArray = np.full(graph.space.num_nodes, NONE)
         self._newest: IntArray = np.full(graph.space.num_nodes, NONE)
-        self._pairs: set[int] = set()
 
     def events(self) -> Events:
         """Return the arrays of all events that the graph has now."""
-        graph = self.graph
-        self._update()
-        return Events(
-            node=graph.node,
-            time=graph.time,
-            previous=graph.previous,
-            following=self._following[: 2 * len(graph)],
-            previous_neighbor=self._previous_neighbor[: 2 * len(graph)],
-            first_target=graph.space.first_target,
+        num_events = len(self.graph)
+        if self._num_events < num_events:
+            self._update()
+        arrays = self._arrays
+        return arrays._replace(
+            time=self.graph.time,
+            node=self.graph.node,
+            **{
+                name: getattr(arrays, name)[: 2 * num_events]
+                for name in ("hops", "totals", "is_new", "previous_neighbor")
+            },
+            pairs=arrays.pairs[:num_events],
+            earlier_targets=arrays.earlier_targets[:num_events],
         )
 
     def _update(self) -> None:
         """Add the events that the graph has gained."""
-        start, stop = self._num_events, len(self.graph)
-        if start == stop:
-            return
-        if 2 * stop > len(self._following):
-            size = max(2 * stop, 2 * len(self._following))
-            self._following = grown(self._following, size)
-            self._previous_neighbor = grown(self._previous_neighbor, size)
-        node = self.graph.node
-        link_following(start, node, self.graph.previous, self._following)
-        self._previous_neighbor[2 * start : 2 * stop] = NOT_NEW
-        for event in self._new_pairs(start):
-            for instance in (2 * event, 2 * event + 1):
-                self._previous_neighbor[instance] = self._newest[node[instance]]
-                self._newest[node[instance]] = instance
-        self._num_events = stop
+        event = self._num_events
+        self._num_events = len(self.graph)
+        self._reserve(self._num_events)
+        source, target = self.graph.node[2 * event :: 2], self.graph.node[2 * event + 1 :: 2]
+        # A pair does not depend on the direction.
+        entry = self._pair_table.add(np.minimum(source, target), np.maximum(source, target))
+        if len(self._pair_table) > len(self._last_of_pair):
+            size = max(len(self._pair_table), 2 * len(self._last_of_pair))
+            self._last_of_pair = _grown(self._last_of_pair, size, fill=NONE)
+        while event < self._num_events:
+            event, self._num_listed = link_events(
+                event,
+                entry,
+                self._last_of_pair,
+                self._last_instance,
+                self._newest,
+                self._num_listed,
+                self.events(),
+            )
+            if event < self._num_events:
+                lists = self._arrays.lists
+                size = max(_MIN_LISTED, 2 * len(lists))
+                self._arrays = self._arrays._replace(lists=_grown(lists, size))
 
-    def _new_pairs(self, start: int) -> list[int]:
-        """Return the new pairs among the events from `start` on, and remember them."""
-        source, target = self.graph.node[2 * start :: 2], self.graph.node[2 * start + 1 :: 2]
-        # A pair is one number that does not depend on the direction.
-        pairs = np.minimum(source, target) * self.graph.space.num_nodes
-        pairs += np.maximum(source, target)
-        distinct, first_row = np.unique(pairs, return_index=True)
-        rows = [
-            row
-            for pair, row in zip(distinct.tolist(), first_row.tolist(), strict=True)
-            if pair not in self._pairs and source[row] != target[row]
-        ]
-        self._pairs.update(pairs[rows].tolist())
-        return [start + row for row in sorted(rows)]
+    def _reserve(self, num_events: int) -> None:
+        """Make room for this number of events in all."""
+        arrays = self._arrays
+        if num_events <= len(arrays.pairs):
+            return
+        room = max(num_events, 2 * len(arrays.pairs))
+        is_bipartite = arrays.first_target > 0
+        self._arrays = arrays._replace(
+            hops=_grown(arrays.hops, 2 * room),
+            pairs=_grown(arrays.pairs, room),
+            totals=_grown(arrays.totals, 2 * room),
+            is_new=_grown(arrays.is_new, 2 * room),
+            previous_neighbor=_grown(arrays.previous_neighbor, 2 * room),
+            earlier_targets=_grown(arrays.earlier_targets, room if is_bipartite else 0),
+        )
+
+
+def _grown(array: NDArray[Scalar], num_rows: int, fill: int | None = None) -> NDArray[Scalar]:
+    """Return a copy of an array with more rows, which are arbitrary or filled with a number."""
+    larger = np.empty((num_rows, *array.shape[1:]), dtype=array.dtype)
+    larger[: len(array)] = array
+    if fill is not None:
+        larger[len(array) :] = fill
+    return larger

@@ -6,9 +6,10 @@ import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import NUM_NEARBY_FEATURES, NUM_SPARSE_FEATURES, NearbyColumn
-from tclgraph.features.instance_kernels import previous_instance
-from tclgraph.features.state_arrays import Events
+from tclgraph.features.block import MOVING_FEATURES
+from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
+from tclgraph.features.log_arrays import NUM_EARLIER_TARGETS, Events, Hop, NodeColumn, Nodes
+from tclgraph.features.logarithm_kernels import log_one_plus
 
 MAX_NEIGHBORS = 20
 """Number of latest neighbors of the source to look at."""
@@ -16,149 +17,124 @@ MAX_SOURCE_EVENTS = 100
 """Number of latest events of the source among which these neighbors are searched."""
 MAX_NEIGHBOR_EVENTS = 20
 """Number of latest events to look at of each neighbor."""
-MAX_EARLIER_EVENTS = 5
-"""Number of earlier events to look at of a node that interacted with a neighbor."""
+NUM_COUNTED = int(NearbyColumn.WALK)
+"""Number of nearby features that are counted here: all but the walk, which is the last."""
+_FIRST_ROW = MOVING_FEATURES.index(NUM_ACTIVITY_FEATURES)
 
 
-class NearbyWorkspace(NamedTuple):
-    """Nearby features of all targets, for one query at a time."""
+class Nearby(NamedTuple):
+    """Counted features of all targets before the logarithm, for one query at a time."""
 
-    features: FloatArray
-    """[nearby features, T]"""
+    weight: FloatArray
+    """[T, NUM_COUNTED] Valid for the targets that the latest query has reached."""
+    target_query: IntArray
+    """[T] Latest query that reached each target."""
     reached: IntArray
-    """[T] Targets with a sparse feature other than 0, as many as the kernels say."""
-    last_query: IntArray
-    """[N] Last query that visited each node as a neighbor."""
+    """[T] Targets that the latest query has reached, as many as `num_reached` says."""
+    num_reached: IntArray
+    """[1]"""
+    node_query: IntArray
+    """[N] Latest query that visited each node as a neighbor."""
 
 
 @kernel
-def nearby_workspace(num_nodes: int, num_targets: int) -> Any:
-    """Return a workspace in which all features are 0."""
-    return NearbyWorkspace(
-        np.zeros((NUM_NEARBY_FEATURES, num_targets)),
+def empty_nearby(num_nodes: int, num_targets: int) -> Any:
+    """Return arrays that no query has used."""
+    return Nearby(
+        np.empty((num_targets, NUM_COUNTED)),
+        np.full(num_targets, -1, np.int64),
         np.empty(num_targets, np.int64),
+        np.zeros(1, np.int64),
         np.full(num_nodes, -1, np.int64),
     )
 
 
 @kernel
 def count_nearby(
-    query: int,
-    source: int,
-    num_known: int,
-    events: Events,
-    last_instance: IntArray,
-    nearby: NearbyWorkspace,
-) -> Any:
-    """Compute the sparse features of one query; return the number of targets reached."""
-    node, previous = events.node, events.previous
-    last_query = nearby.last_query
-    num_reached = 0
+    query: int, source: int, num_known: int, events: Events, nodes: Nodes, nearby: Nearby
+) -> None:
+    """Count for one query; the query's number must differ from those before."""
+    nearby.num_reached[0] = 0
     num_neighbors = 0
     step = 0
-    instance = last_instance[source]
+    instance = nodes.table[source, NodeColumn.LAST_INSTANCE]
     while instance >= 0 and num_neighbors < MAX_NEIGHBORS and step < MAX_SOURCE_EVENTS:
-        neighbor = node[instance ^ 1]
-        if last_query[neighbor] != query:
-            last_query[neighbor] = query
+        neighbor = events.hops[instance, Hop.NEIGHBOR]
+        if nearby.node_query[neighbor] != query:
+            nearby.node_query[neighbor] = query
             num_neighbors += 1
-            num_reached = _count_around(
-                last_instance[neighbor],
-                source,
-                num_neighbors,
-                num_known,
-                events,
-                nearby,
-                num_reached,
-            )
-        instance = previous_instance(instance, node, previous)
+            latest = nodes.table[neighbor, NodeColumn.LAST_INSTANCE]
+            _count_around(query, latest, source, num_neighbors, num_known, events, nearby)
+        instance = events.hops[instance, Hop.PREVIOUS]
         step += 1
-    for index in range(num_reached):
-        for column in range(NUM_SPARSE_FEATURES):
-            value = nearby.features[column, nearby.reached[index]]
-            nearby.features[column, nearby.reached[index]] = np.log1p(value)
-    return num_reached
 
 
 @kernel
 def _count_around(
+    query: int,
     instance: int,
     source: int,
     rank: int,
     num_known: int,
     events: Events,
-    nearby: NearbyWorkspace,
-    num_reached: int,
-) -> Any:
+    nearby: Nearby,
+) -> None:
     """Count the events around the neighbor of this rank, given its latest instance."""
-    node, previous, following = events.node, events.previous, events.following
-    features, reached, first_target = nearby.features, nearby.reached, events.first_target
-    neighbor = node[instance]
+    hops, first_target = events.hops, events.first_target
+    neighbor = hops[instance ^ 1, Hop.NEIGHBOR]
     weight = 1.0 / rank
+    after_column = NearbyColumn.NEXT_AFTER_LATEST if rank == 1 else NearbyColumn.NEXT_AFTER_EARLIER
     num_events = 0
     while instance >= 0 and num_events < MAX_NEIGHBOR_EVENTS:
-        other = instance ^ 1
-        if node[other] != source:
-            column = NearbyColumn.NEIGHBOR_EVENTS
-            if node[other] >= first_target:
-                target = node[other] - first_target
-                num_reached = _add(target, column, weight, features, reached, num_reached)
+        other = hops[instance, Hop.NEIGHBOR]
+        if other != source:
+            if other >= first_target:
+                _add(query, other - first_target, NearbyColumn.NEIGHBOR_EVENTS, weight, nearby)
             else:
-                earlier = previous_instance(other, node, previous)
-                num_earlier = 0
-                while earlier >= 0 and num_earlier < MAX_EARLIER_EVENTS:
-                    if node[earlier ^ 1] != neighbor:
-                        target = node[earlier ^ 1] - first_target
-                        num_reached = _add(target, column, weight, features, reached, num_reached)
-                    earlier = previous_instance(earlier, node, previous)
-                    num_earlier += 1
+                earlier = events.earlier_targets[instance >> 1]
+                for index in range(NUM_EARLIER_TARGETS):
+                    target = earlier[index]
+                    if target < 0:
+                        break
+                    if target + first_target != neighbor:
+                        _add(query, target, NearbyColumn.NEIGHBOR_EVENTS, weight, nearby)
             # The log may hold events after the query, so the link is compared with `num_known`.
-            after = following[other]
-            if after >= 0 and (after >> 1) < num_known and node[after ^ 1] != neighbor:
-                target = node[after ^ 1] - first_target
-                if rank == 1:
-                    column = NearbyColumn.NEXT_AFTER_LATEST
-                else:
-                    column = NearbyColumn.NEXT_AFTER_EARLIER
-                num_reached = _add(target, column, weight, features, reached, num_reached)
-        instance = previous_instance(instance, node, previous)
+            after = hops[instance ^ 1, Hop.NEXT]
+            following = hops[instance ^ 1, Hop.NEXT_NEIGHBOR]
+            if after >= 0 and (after >> 1) < num_known and following != neighbor:
+                _add(query, following - first_target, after_column, weight, nearby)
+        instance = hops[instance, Hop.PREVIOUS]
         num_events += 1
-    return num_reached
 
 
 @kernel
-def _add(
-    target: int,
-    column: int,
-    weight: float,
-    features: FloatArray,
-    reached: IntArray,
-    num_reached: int,
-) -> Any:
-    """Add to a feature of a target; list the target if it had none before."""
-    is_new = True
-    for other in range(NUM_SPARSE_FEATURES):
-        if features[other, target] != 0.0:
-            is_new = False
-    if is_new:
-        reached[num_reached] = target
-        num_reached += 1
-    features[column, target] += weight
-    return num_reached
+def _add(query: int, target: int, column: int, weight: float, nearby: Nearby) -> None:
+    """Add to a feature of a target; list the target if the query reaches it for the first time."""
+    if nearby.target_query[target] != query:
+        nearby.target_query[target] = query
+        nearby.weight[target, :] = 0.0
+        nearby.reached[nearby.num_reached[0]] = target
+        nearby.num_reached[0] += 1
+    nearby.weight[target, column] += weight
 
 
 @kernel
-def clear_nearby(num_reached: int, nearby: NearbyWorkspace) -> None:
-    """Set the sparse features of the reached targets to 0 again."""
-    for index in range(num_reached):
-        for column in range(NUM_SPARSE_FEATURES):
-            nearby.features[column, nearby.reached[index]] = 0.0
+def write_nearby(column_of: IntArray, nearby: Nearby, rows: Any) -> None:
+    """Write the counted features of the reached targets to the moving features of a query."""
+    rows[_FIRST_ROW : _FIRST_ROW + NUM_COUNTED] = 0.0
+    for index in range(nearby.num_reached[0]):
+        target = nearby.reached[index]
+        column = column_of[target]
+        if column >= 0:
+            for feature in range(NUM_COUNTED):
+                value = log_one_plus(nearby.weight[target, feature])
+                rows[_FIRST_ROW + feature, column] = value
 
 
 @kernel
-def write_nearby(candidates: IntArray, nearby: NearbyWorkspace, first_row: int, table: Any) -> None:
-    """Copy the features of candidates to `table` from `first_row` on, one column for each."""
-    features = nearby.features
-    for row in range(NUM_NEARBY_FEATURES):
-        for column in range(len(candidates)):
-            table[first_row + row, column] = features[row, candidates[column]]
+def write_nearby_of_target(query: int, target: int, nearby: Nearby, features: Any) -> None:
+    """Write the counted features of one target to its candidate features, before the logarithm."""
+    is_reached = nearby.target_query[target] == query
+    for feature in range(NUM_COUNTED):
+        value = nearby.weight[target, feature] if is_reached else 0.0
+        features[NUM_ACTIVITY_FEATURES + feature] = value

@@ -1,110 +1,82 @@
-"""The pair features, built up while the source's events are visited, the latest first."""
+"""The pair features: what the log says about the source and each of its latest neighbors."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import NUM_PAIR_FEATURES, WINDOWS, PairColumn
+from tclgraph.features.columns import MAX_VISITS, WINDOWS, PairColumn
+from tclgraph.features.link_kernels import num_pair_events
+from tclgraph.features.log_arrays import Events, Hop, PairLink, Total
 
 
-class PairWorkspace(NamedTuple):
-    """Neighbors of a source, one row each in the order of their latest event, the latest first.
+@kernel
+def write_pair(
+    instance: int, rank: int, num_events: int, now: float, events: Events, features: Any
+) -> None:
+    """Write the features of a pair before the logarithm, given its latest instance of the source.
 
-    The features are in double precision, because numbers are counted in them.
+    The pair has this rank among the source's pairs, 0 for the latest, and the source has
+    `num_events` events. The features that depend on the latest pair are not written.
     """
-
-    row_of: IntArray
-    """[T] Row of each target, or -1. It is -1 for all targets between two queries."""
-    target: IntArray
-    """[R] Target of each row."""
-    features: FloatArray
-    """[R, pair features]"""
-    first_step: IntArray
-    """[R] Number of the source's events after the pair's first event."""
-    last_elapsed: FloatArray
-    """[R] Seconds since the pair's last event."""
-    first_elapsed: FloatArray
-    """[R] Seconds since the pair's first event."""
-
-
-@kernel
-def pair_workspace(num_targets: int, max_events: int) -> Any:
-    """Return a workspace for sources of which at most `max_events` events count."""
-    num_rows = min(max_events, num_targets)
-    return PairWorkspace(
-        np.full(num_targets, -1, np.int64),
-        np.empty(num_rows, np.int64),
-        np.empty((num_rows, NUM_PAIR_FEATURES)),
-        np.empty(num_rows, np.int64),
-        np.empty(num_rows),
-        np.empty(num_rows),
-    )
-
-
-@kernel
-def start_pair(
-    row: int, target: int, elapsed: float, is_forward: bool, step: int, pairs: PairWorkspace
-) -> None:
-    """Begin a row with a pair's latest event, after which the source has `step` other events."""
-    pairs.row_of[target] = row
-    pairs.target[row] = target
-    pairs.last_elapsed[row] = elapsed
-    features = pairs.features[row]
-    features[:] = 0.0
-    features[PairColumn.AGE] = np.log1p(elapsed)
-    features[PairColumn.RECENCY_RANK] = np.log(row + 1)
-    features[PairColumn.LAST_IS_BACKWARD] = 0.0 if is_forward else 1.0
-    features[PairColumn.EVENTS_SINCE] = np.log1p(step)
+    event = instance >> 1
+    is_forward = (instance & 1) == 0
+    link, time = events.pairs[event], events.time
+    last_opposite = link[PairLink.LAST_OPPOSITE]
+    age = now - time[event]
+    has_opposite = last_opposite >= 0
+    opposite_age = now - time[last_opposite] if has_opposite else 0.0
+    same, opposite = link[PairLink.NUM_SAME], link[PairLink.NUM_OPPOSITE]
+    features[PairColumn.AGE] = age
+    features[PairColumn.FORWARD_AGE] = age if is_forward else opposite_age
+    features[PairColumn.HAS_FORWARD] = is_forward or has_opposite
+    features[PairColumn.BACKWARD_AGE] = opposite_age if is_forward else age
+    features[PairColumn.HAS_BACKWARD] = not is_forward or has_opposite
+    features[PairColumn.NUM_FORWARD] = same if is_forward else opposite
+    features[PairColumn.NUM_BACKWARD] = opposite if is_forward else same
+    features[PairColumn.RECENCY_RANK] = rank
+    features[PairColumn.LAST_IS_BACKWARD] = not is_forward
+    features[PairColumn.RUN_LENGTH] = link[PairLink.RUN_LENGTH]
+    _write_windows(event, now, events, features)
+    has_gap = same + opposite > 1
+    features[PairColumn.HAS_GAP] = has_gap
+    features[PairColumn.MEAN_GAP] = 0.0
+    if has_gap:
+        span = time[event] - time[link[PairLink.FIRST]]
+        features[PairColumn.MEAN_GAP] = span / (same + opposite - 1)
+    features[PairColumn.EVENTS_SINCE] = num_events - events.totals[instance, Total.EVENTS]
 
 
 @kernel
-def count_pair_event(
-    row: int, elapsed: float, is_forward: bool, step: int, pairs: PairWorkspace
-) -> None:
-    """Count an event of a pair, after all later events of the pair."""
-    features = pairs.features[row]
-    pairs.first_step[row] = step
-    pairs.first_elapsed[row] = elapsed
-    age = PairColumn.FORWARD_AGE if is_forward else PairColumn.BACKWARD_AGE
-    has_event = PairColumn.HAS_FORWARD if is_forward else PairColumn.HAS_BACKWARD
-    if features[has_event] == 0:
-        features[age] = np.log1p(elapsed)
-        features[has_event] = 1.0
-    features[PairColumn.NUM_FORWARD if is_forward else PairColumn.NUM_BACKWARD] += 1.0
-    # The run goes on as long as no event of the other direction has been counted.
-    is_same_direction = (features[PairColumn.LAST_IS_BACKWARD] == 0.0) == is_forward
-    num_other = features[PairColumn.NUM_BACKWARD if is_forward else PairColumn.NUM_FORWARD]
-    if is_same_direction and num_other == 0.0:
-        features[PairColumn.RUN_LENGTH] += 1.0
+def _write_windows(event: int, now: float, events: Events, features: Any) -> None:
+    """Write the number of the pair's events in each time window, given the latest event."""
+    pairs, time = events.pairs, events.time
+    number = num_pair_events(event, events)
+    earlier = event  # the latest event before the window
     for window in range(len(WINDOWS)):
-        if elapsed < WINDOWS[window]:
-            features[PairColumn.IN_HOUR + window] += 1.0
+        while earlier >= 0 and now - time[earlier] < WINDOWS[window]:
+            jump = pairs[earlier, PairLink.JUMP]
+            is_far = jump == earlier or now - time[jump] >= WINDOWS[window]
+            earlier = pairs[earlier, PairLink.PREVIOUS] if is_far else jump
+        before = num_pair_events(earlier, events) if earlier >= 0 else 0
+        features[PairColumn.IN_HOUR + window] = number - before
 
 
 @kernel
-def finish_pairs(num_pairs: int, pairs: PairWorkspace) -> None:
-    """Turn the counts of all rows into features, and clear `row_of` for the next source."""
-    num_after_latest = 0.0
-    for row in range(num_pairs):
-        num_after_latest += pairs.features[row, PairColumn.NEXT_AFTER_LATEST]
-    for row in range(num_pairs):
-        features = pairs.features[row]
-        num_events = features[PairColumn.NUM_FORWARD] + features[PairColumn.NUM_BACKWARD]
-        if num_events > 1:
-            span = pairs.first_elapsed[row] - pairs.last_elapsed[row]
-            features[PairColumn.MEAN_GAP] = np.log1p(span / (num_events - 1))
-            features[PairColumn.HAS_GAP] = 1.0
-        features[PairColumn.NUM_AFTER_LATEST] = np.log1p(num_after_latest)
-        for column in (
-            PairColumn.NUM_FORWARD,
-            PairColumn.NUM_BACKWARD,
-            PairColumn.RUN_LENGTH,
-            PairColumn.IN_HOUR,
-            PairColumn.IN_DAY,
-            PairColumn.IN_WEEK,
-            PairColumn.NEXT_AFTER_LATEST,
-        ):
-            features[column] = np.log1p(features[column])
-        pairs.row_of[pairs.target[row]] = -1
+def count_after_latest(
+    source: int, latest: int, row_of: IntArray, events: Events, counts: Any
+) -> int:
+    """Count for each pair how often it came next after an event with the latest neighbor.
+
+    `latest` is the source's last instance, and `row_of` has the row of `counts` of every target, -1
+    if it has none. Return the number of events that were followed by another.
+    """
+    num_visits = 0
+    event = events.pairs[latest >> 1, PairLink.PREVIOUS]
+    while event >= 0 and num_visits < MAX_VISITS:
+        instance = 2 * event if events.node[2 * event] == source else 2 * event + 1
+        row = row_of[events.hops[instance, Hop.NEXT_NEIGHBOR] - events.first_target]
+        if row >= 0:
+            counts[row] += 1.0
+        num_visits += 1
+        event = events.pairs[event, PairLink.PREVIOUS]
+    return num_visits

@@ -1,83 +1,56 @@
-"""The source features, and the loop over the source's events that computes the pair features."""
+"""The source features."""
 
 from typing import Any
 
 import numpy as np
 
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import RECENT_EVENTS, WINDOWS, PairColumn, SourceColumn
-from tclgraph.features.instance_kernels import previous_instance
-from tclgraph.features.pair_kernels import (
-    PairWorkspace,
-    count_pair_event,
-    finish_pairs,
-    start_pair,
-)
-from tclgraph.features.state_arrays import Events
+from tclgraph.features.columns import RECENT_EVENTS, WINDOWS, SourceColumn
+from tclgraph.features.log_arrays import Events, NodeColumn, Nodes, Total
+from tclgraph.features.logarithm_kernels import log_one_plus
 
-MAX_EVENTS = 2_000
-"""Number of a source's latest events that count. It bounds the work of a query."""
+_NUM_WINDOWS = len(WINDOWS)
 
 
 @kernel
-def write_source(
-    instance: int, now: float, events: Events, pairs: PairWorkspace, features: Any
-) -> Any:
-    """Write the features of the source with this latest instance, and of its pairs.
-
-    Return the number of its neighbors, which are the rows of `pairs`. All `features` are 0 before.
-    """
-    node, previous, time = events.node, events.previous, events.time
-    num_neighbors = 0
-    step = 0
-    latest, later = -1, -1  # the latest neighbor, and that of the event visited before
-    if instance >= 0:
-        features[SourceColumn.EVENT_AGE] = np.log1p(now - time[instance >> 1])
-        features[SourceColumn.HAS_EVENT] = 1.0
-        features[SourceColumn.LAST_AS_TARGET] = instance & 1
-    while instance >= 0 and step < MAX_EVENTS:
-        neighbor = node[instance ^ 1] - events.first_target
-        is_forward = (instance & 1) == 0
-        elapsed = now - time[instance >> 1]
-        _count_source_event(elapsed, is_forward, features)
-        if pairs.row_of[neighbor] < 0:
-            start_pair(num_neighbors, neighbor, elapsed, is_forward, step, pairs)
-            num_neighbors += 1
-        count_pair_event(pairs.row_of[neighbor], elapsed, is_forward, step, pairs)
-        if latest < 0:
-            latest = neighbor
-        elif neighbor == latest:
-            pairs.features[pairs.row_of[later], PairColumn.NEXT_AFTER_LATEST] += 1.0
-        later = neighbor
-        instance = previous_instance(instance, node, previous)
-        step += 1
-    finish_pairs(num_neighbors, pairs)
-    _finish_source(step, num_neighbors, pairs, features)
-    return num_neighbors
-
-
-@kernel
-def _count_source_event(elapsed: float, is_source: bool, features: Any) -> None:
-    if is_source and features[SourceColumn.WAS_SOURCE] == 0:
-        features[SourceColumn.AS_SOURCE_AGE] = np.log1p(elapsed)
+def write_source(source: int, now: float, events: Events, nodes: Nodes, features: Any) -> None:
+    """Write the features of a source; all are 0 before."""
+    state = nodes.table[source]
+    instance = state[NodeColumn.LAST_INSTANCE]
+    if instance < 0:
+        return
+    features[SourceColumn.EVENT_AGE] = log_one_plus(now - events.time[instance >> 1])
+    features[SourceColumn.HAS_EVENT] = 1.0
+    features[SourceColumn.LAST_AS_TARGET] = instance & 1
+    last_as_source = state[NodeColumn.LAST_AS_SOURCE]
+    if last_as_source >= 0:
+        features[SourceColumn.AS_SOURCE_AGE] = log_one_plus(now - events.time[last_as_source])
         features[SourceColumn.WAS_SOURCE] = 1.0
-    hour = SourceColumn.AS_SOURCE_HOUR if is_source else SourceColumn.AS_TARGET_HOUR
-    for window in range(len(WINDOWS)):
-        if elapsed < WINDOWS[window]:
-            features[hour + window] += 1.0
+    for window in range(_NUM_WINDOWS):
+        as_source = state[NodeColumn.AS_SOURCE_HOUR + window]
+        # Here a self-loop counts as an event of its source only.
+        as_target = state[NodeColumn.AS_TARGET_HOUR + window]
+        as_target -= state[NodeColumn.LOOPS_HOUR + window]
+        features[SourceColumn.AS_SOURCE_HOUR + window] = log_one_plus(as_source)
+        features[SourceColumn.AS_TARGET_HOUR + window] = log_one_plus(as_target)
+    num_events = events.totals[instance, Total.EVENTS]
+    num_neighbors = events.totals[instance, Total.NEIGHBORS]
+    features[SourceColumn.NUM_EVENTS] = log_one_plus(num_events)
+    features[SourceColumn.NEIGHBORS_PER_EVENT] = num_neighbors / (num_events + 1)
+    features[SourceColumn.NUM_NEIGHBORS] = log_one_plus(num_neighbors)
+    is_new = events.is_new[instance]
+    for index in range(len(RECENT_EVENTS)):
+        number = RECENT_EVENTS[index]
+        unused = np.uint64(64 - number)
+        share = _num_bits(is_new << unused) / number
+        features[SourceColumn.NEW_SHARE_1 + index] = share
 
 
 @kernel
-def _finish_source(
-    num_events: int, num_neighbors: int, pairs: PairWorkspace, features: Any
-) -> None:
-    """Turn the counts into features, and write those that need all events."""
-    for row in range(num_neighbors):
-        for index in range(len(RECENT_EVENTS)):
-            if pairs.first_step[row] < RECENT_EVENTS[index]:
-                features[SourceColumn.NEW_SHARE_1 + index] += 1.0 / RECENT_EVENTS[index]
-    for column in range(SourceColumn.AS_SOURCE_HOUR, SourceColumn.AS_TARGET_WEEK + 1):
-        features[column] = np.log1p(features[column])
-    features[SourceColumn.NUM_EVENTS] = np.log1p(num_events)
-    features[SourceColumn.NEIGHBORS_PER_EVENT] = num_neighbors / (num_events + 1)
-    features[SourceColumn.NUM_NEIGHBORS] = np.log1p(num_neighbors)
+def _num_bits(bits: Any) -> Any:
+    """Return the number of bits that are 1, by adding neighboring groups of bits."""
+    bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    pairs = np.uint64(0x3333333333333333)
+    bits = (bits & pairs) + ((bits >> np.uint64(2)) & pairs)
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))

@@ -3,12 +3,17 @@
 import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.features.activity_kernels import record_events
-from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.activity_kernels import (
+    forget_changes,
+    no_changes,
+    record_events,
+    slide_windows,
+)
+from tclgraph.features.block import CandidateFeatures, HistoryFeatures
 from tclgraph.features.block_kernels import compute_block
 from tclgraph.features.interactions import InteractionLog
-from tclgraph.features.state_arrays import Activity, Neighbors
-from tclgraph.features.window_kernels import slide_windows
+from tclgraph.features.log_arrays import Nodes
+from tclgraph.features.moving_kernels import recency_ranks
 
 
 class HistoryState:
@@ -31,11 +36,10 @@ class HistoryState:
 
     def __init__(self, log: InteractionLog, num_events: int | None = None) -> None:
         """Start after the first `num_events` events of the log; None: after all."""
-        space = log.graph.space
         self._log = log
         self._num_events = 0
-        self._activity = Activity.empty(space.num_nodes, space.num_targets)
-        self._neighbors = Neighbors.empty(space.num_nodes, space.num_targets)
+        self._nodes = Nodes.empty(log.graph.space.num_nodes)
+        self._changed = no_changes(log.graph.space.num_targets)
         self.update(num_events)
 
     def update(self, num_events: int | None = None) -> None:
@@ -43,11 +47,23 @@ class HistoryState:
         events = self._log.events()
         end = len(events.time) if num_events is None else num_events
         assert self._num_events <= end <= len(events.time), "a state cannot go back to fewer events"
-        record_events(self._num_events, end, events, self._activity, self._neighbors)
+        record_events(self._num_events, end, events, self._nodes, self._changed)
         self._num_events = end
         if end:
             # Advance the windows once, so that queries need not do it.
-            slide_windows(end, events.time[end - 1], events, self._activity)
+            slide_windows(end, events.time[end - 1], events, self._nodes, self._changed)
+        forget_changes(self._changed)
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the state without the log."""
+        return self._nodes.table.nbytes
+
+    def copy(self) -> "HistoryState":
+        """Return a state of the same log that moves on by itself."""
+        state = HistoryState(self._log, 0)
+        state._num_events, state._nodes = self._num_events, self._nodes.copy()
+        return state
 
     def features(
         self,
@@ -56,12 +72,15 @@ class HistoryState:
         columns: IntArray | None = None,
         *,
         reveal: bool = False,
+        sample_at: FloatArray | None = None,
     ) -> HistoryFeatures:
-        """Return the features of each source at its time, about the targets `columns` or about all.
+        """Return the features of each source at its time, about distinct targets or about all.
 
         With `reveal`, the queries are those of the next events of the log: the first query knows
         the events of this state, and each further query knows one event more. Times ascend then,
-        and none is before the last known event. The state itself does not change.
+        and none is before the last known event. The state itself does not change. `sample_at` has
+        a number between 0 and 1 for every query, with which training samples the pairs of sources
+        that have many; the pair of the event is among them.
         """
         events = self._log.events()
         if columns is None:
@@ -69,23 +88,34 @@ class HistoryState:
         if reveal:
             num_left = len(events.time) - self._num_events
             assert len(source) <= num_left, "the log has an event for every query"
-        arrays = compute_block(
+        source_table, candidate, neighbors, pairs = compute_block(
             # Copies, because numba compiles a kernel again for read-only arrays.
             np.array(source),
             np.array(time),
             np.array(columns),
             reveal,
+            np.empty(0) if sample_at is None else sample_at,
             self._num_events,
             events,
-            self._activity.copy(),
-            self._neighbors.copy(),
+            self._nodes.copy(),
+            recency_ranks(events, self._nodes),
         )
-        source_table, candidate, pair_start, pair_target, pair, pair_candidate = arrays
+        steady, change_start, change_column, change, moving = candidate
+        neighbor_start, neighbor_target = neighbors
+        pair_start, pair_target, pair_log_weight, pair_inputs = pairs
         return HistoryFeatures(
             source=source_table,
-            candidate=candidate,
+            candidate=CandidateFeatures(
+                steady=steady,
+                change_start=change_start,
+                change_column=change_column,
+                change=change,
+                moving=moving,
+            ),
+            neighbor_start=neighbor_start,
+            neighbor_target=neighbor_target,
             pair_start=pair_start,
             pair_target=pair_target,
-            pair=pair,
-            pair_candidate=pair_candidate,
+            pair_log_weight=pair_log_weight,
+            pair_inputs=pair_inputs,
         )

@@ -8,16 +8,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-# Queries are processed in chunks whose hidden values fit in cache. For a whole block of queries the
-# hidden values would take hundreds of megabytes, and the time would be spent on moving them.
-_CHUNK_SIZE = 8
+from tclgraph.features.block import MOVING_FEATURES, STEADY_FEATURES, CandidateFeatures
+from tclgraph.layers import conditioned_kernels as kernels
+from tclgraph.layers.parallel import even_cuts, run_in_parts
+
+# Fewer pairs of a query and a candidate are not worth a second thread.
+_MIN_PAIRS_PER_THREAD = 20_000
 
 
 class ConditionedScores(nn.Module):
     """Compute score = Σ_h c_h · ReLU(w_h · features + b_h), with coefficients c from the query.
 
     `mean` and `inverse` standardize the features: (feature - mean) · inverse. They are folded into
-    the weights, because the features are too large to be copied. The features get no gradient.
+    the weights. The features get no gradient. The number of hidden units is even.
     """
 
     def __init__(self, num_features: int, hidden: int) -> None:
@@ -26,51 +29,91 @@ class ConditionedScores(nn.Module):
         self.bias = nn.Parameter(torch.randn(hidden) / 2)
 
     def forward(
-        self, features_BFK: Tensor, mean_F: Tensor, inverse_F: Tensor, coefficient_BH: Tensor
+        self,
+        features: CandidateFeatures,
+        mean_F: Tensor,
+        inverse_F: Tensor,
+        coefficient_BH: Tensor,
     ) -> Tensor:
         weight_HF = self.weight * inverse_F
         bias_H = self.bias - weight_HF @ mean_F
-        scores: Tensor = _Scores.apply(features_BFK, weight_HF, bias_H, coefficient_BH)  # type: ignore[no-untyped-call]
+        if coefficient_BH.device.type != "cpu":
+            dense_BFK = torch.from_numpy(features.to_dense()).to(weight_HF)
+            return dense_scores(dense_BFK, weight_HF, bias_H, coefficient_BH)
+        scores: Tensor = _Scores.apply(features, weight_HF, bias_H, coefficient_BH)  # type: ignore[no-untyped-call]
         return scores
 
 
-class _Scores(torch.autograd.Function):
-    """Compute scores by chunks of queries.
+def dense_scores(
+    features_BFK: Tensor, weight_HF: Tensor, bias_H: Tensor, coefficient_BH: Tensor
+) -> Tensor:
+    """Return the scores on any device, in plain torch."""
+    hidden_BHK = torch.relu(weight_HF @ features_BFK + bias_H[:, None])
+    return torch.einsum("bh,bhk->bk", coefficient_BH, hidden_BHK)
 
-    The backward pass recomputes the hidden values, which are too large to be stored.
+
+class _Scores(torch.autograd.Function):
+    """Compute scores without a table of all features, which would be large.
+
+    The backward pass computes the hidden values again, which are too many to be stored.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, features_BFK: Tensor, weight_HF: Tensor, bias_H: Tensor, coefficient_BH: Tensor
+        ctx: Any,
+        features: CandidateFeatures,
+        weight_HF: Tensor,
+        bias_H: Tensor,
+        coefficient_BH: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(features_BFK, weight_HF, bias_H, coefficient_BH)
-        scores = []
-        for chunk in _chunks(len(features_BFK)):
-            hidden = _hidden(features_BFK[chunk], weight_HF, bias_H)
-            scores.append(torch.bmm(coefficient_BH[chunk, None], hidden)[:, 0])
-        return torch.cat(scores) if scores else features_BFK.new_empty(0, features_BFK.shape[2])
+        ctx.features = features
+        ctx.save_for_backward(weight_HF, bias_H, coefficient_BH)
+        score_BK = weight_HF.new_empty(features.moving.shape[0], features.moving.shape[2])
+        candidates, weights = _candidates(features), _weights(weight_HF, bias_H)
+        coefficient, scores = coefficient_BH.contiguous().numpy(), score_BK.numpy()
+
+        def work(_: int, first: int, last: int) -> None:
+            kernels.forward(first, last, candidates, weights, coefficient, scores)
+
+        run_in_parts(work, even_cuts(score_BK.shape[1], _num_parts(score_BK)))
+        return score_BK
 
     @staticmethod
     def backward(ctx: Any, gradient_BK: Tensor) -> tuple[None, Tensor, Tensor, Tensor]:
-        features_BFK, weight_HF, bias_H, coefficient_BH = ctx.saved_tensors
-        weight_gradient, bias_gradient = torch.zeros_like(weight_HF), torch.zeros_like(bias_H)
-        coefficient_gradient = torch.empty_like(coefficient_BH)
-        for chunk in _chunks(len(features_BFK)):
-            features = features_BFK[chunk]
-            hidden = _hidden(features, weight_HF, bias_H)
-            coefficient_gradient[chunk] = torch.bmm(hidden, gradient_BK[chunk, :, None])[:, :, 0]
-            hidden_gradient = coefficient_BH[chunk, :, None] * gradient_BK[chunk, None]
-            hidden_gradient *= hidden.sign_()
-            weight_gradient += torch.bmm(hidden_gradient, features.transpose(1, 2)).sum(dim=0)
-            bias_gradient += hidden_gradient.sum(dim=(0, 2))
-        return None, weight_gradient, bias_gradient, coefficient_gradient
+        weight_HF, bias_H, coefficient_BH = ctx.saved_tensors
+        candidates, weights = _candidates(ctx.features), _weights(weight_HF, bias_H)
+        coefficient = coefficient_BH.contiguous().numpy()
+        gradient = gradient_BK.contiguous().numpy()
+        num_parts = _num_parts(gradient_BK)
+        weight_gradient = weight_HF.new_zeros(num_parts, *weight_HF.shape)
+        bias_gradient = bias_H.new_zeros(num_parts, *bias_H.shape)
+        coefficient_gradient = coefficient_BH.new_zeros(num_parts, *coefficient_BH.shape)
+
+        def work(part: int, first: int, last: int) -> None:
+            of_weights = _weights(weight_gradient[part], bias_gradient[part])
+            of_coefficient = coefficient_gradient[part].numpy()
+            kernels.backward(
+                first, last, candidates, weights, coefficient, gradient, of_weights, of_coefficient
+            )
+            for columns, of_group in zip(_GROUPS, of_weights[1:], strict=True):
+                weight_gradient[part][:, columns] = torch.from_numpy(of_group)
+
+        run_in_parts(work, even_cuts(gradient.shape[1], num_parts))
+        return None, weight_gradient.sum(0), bias_gradient.sum(0), coefficient_gradient.sum(0)
 
 
-def _hidden(features: Tensor, weight_HF: Tensor, bias_H: Tensor) -> Tensor:
-    weight = weight_HF.expand(len(features), -1, -1)
-    return torch.baddbmm(bias_H[None, :, None], weight, features).relu_()
+_GROUPS = [list(STEADY_FEATURES), list(MOVING_FEATURES)]
 
 
-def _chunks(count: int) -> list[slice]:
-    return [slice(start, start + _CHUNK_SIZE) for start in range(0, count, _CHUNK_SIZE)]
+def _candidates(features: CandidateFeatures) -> kernels.Candidates:
+    return kernels.Candidates(*(getattr(features, name) for name in kernels.Candidates._fields))
+
+
+def _weights(weight_HF: Tensor, bias_H: Tensor) -> kernels.Weights:
+    """Return the weights by group of features; the groups are copies, the bias is not."""
+    groups = (weight_HF[:, columns].numpy() for columns in _GROUPS)
+    return kernels.Weights(bias_H.numpy(), *groups)
+
+
+def _num_parts(score_BK: Tensor) -> int:
+    return max(1, min(torch.get_num_threads(), score_BK.numel() // _MIN_PAIRS_PER_THREAD))

@@ -9,10 +9,14 @@ different problems, so each has its own distribution, and a gate gives the proba
 The match score of the encoder acts on new targets only, where features are least informative. With
 the gate it gets gradients from new pairs only, so it cannot disturb the repeat head.
 
+In training candidates may be a sample, and so may be the targets that a source has interacted with:
+then each of them stands for a number of others, whose logarithm is added to its score.
+
 Shapes: B queries, K candidates (columns), P pairs of a query's source and a target it has
 interacted with, F features, H hidden.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import IntArray, ScoreArray
-from tclgraph.features.block import HistoryFeatures
+from tclgraph.features.block import CandidateFeatures, HistoryFeatures
 from tclgraph.features.columns import (
     NUM_ACTIVITY_FEATURES,
     NUM_CANDIDATE_FEATURES,
@@ -32,7 +36,8 @@ from tclgraph.features.columns import (
 from tclgraph.layers.conditioned_scores import ConditionedScores
 from tclgraph.layers.lists import log_sum_exp
 from tclgraph.models.ranker.config import RankerConfig
-from tclgraph.models.ranker.scaling import FeatureScaling
+from tclgraph.models.ranker.scaling import FeatureScaling, Moments
+from tclgraph.models.ranker.windows import CandidateColumns
 
 _EXPLORE_HIDDEN = 16
 _REPEAT_HIDDEN = 48
@@ -46,15 +51,6 @@ _SPARSE = slice(NUM_ACTIVITY_FEATURES, NUM_ACTIVITY_FEATURES + NUM_SPARSE_FEATUR
 _ALL = slice(None)
 
 
-class CandidateColumns(NamedTuple):
-    """The candidates that the columns of a block stand for."""
-
-    column_of: IntArray
-    """Column of every target, -1 if it has none."""
-    log_weight: Tensor | None = None
-    """If columns are a sample: logarithm of the number of targets each stands for, [B, K]."""
-
-
 class ExploreHead(nn.Module):
     """Scores candidates from candidate features, with weights that depend on source features."""
 
@@ -66,13 +62,23 @@ class ExploreHead(nn.Module):
         nn.init.zeros_(self.source_weight.weight)
         nn.init.zeros_(self.source_weight.bias)
 
-    def forward(self, candidate_BFK: Tensor, scaling: FeatureScaling, source_BF: Tensor) -> Tensor:
+    def forward(
+        self, features: CandidateFeatures, scaling: FeatureScaling, source_BF: Tensor
+    ) -> Tensor:
         """Return one score per query and candidate, [B, K]."""
         weight_BH = self.shared_weight + self.source_weight(source_BF)
-        score_BK: Tensor = self.hidden(
-            candidate_BFK, scaling.mean, scaling.inverse_deviation, weight_BH
-        )
+        score_BK: Tensor = self.hidden(features, scaling.mean, scaling.inverse_deviation, weight_BH)
         return score_BK
+
+
+class Scores(NamedTuple):
+    """Scores of the two heads, and what to add to turn them into log-probabilities."""
+
+    new_BK: Tensor
+    """Scores of the explore head, about minus infinity for repeat targets."""
+    log_new_B: Tensor
+    repeat_P: Tensor
+    log_repeat_B: Tensor
 
 
 class ScoreHeads(nn.Module):
@@ -97,14 +103,17 @@ class ScoreHeads(nn.Module):
             nn.Linear(NUM_SOURCE_FEATURES, _GATE_HIDDEN), nn.GELU(), nn.Linear(_GATE_HIDDEN, 1)
         )
 
-    def measure(self, sample: list[HistoryFeatures]) -> None:
+    def measure(self, sample: Iterable[HistoryFeatures]) -> None:
         """Measure the scaling of features on blocks of the training stream."""
-        self.source_scaling.measure(np.concatenate([block.source for block in sample]))
-        self.pair_scaling.measure(np.concatenate([block.pair for block in sample]))
-        by_candidate = [block.candidate.transpose(0, 2, 1) for block in sample]
-        self.candidate_scaling.measure(
-            np.concatenate([rows.reshape(-1, NUM_CANDIDATE_FEATURES) for rows in by_candidate])
-        )
+        source, pair, candidate = Moments(), Moments(), Moments()
+        for block in sample:
+            source.add(block.source)
+            pair.add(block.pair)
+            dense = block.candidate.to_dense().transpose(0, 2, 1)
+            candidate.add(dense.reshape(-1, NUM_CANDIDATE_FEATURES))
+        self.source_scaling.set(source)
+        self.pair_scaling.set(pair)
+        self.candidate_scaling.set(candidate)
         # These are 0 nearly everywhere, so their deviation says little.
         self.candidate_scaling.keep_unscaled(_SPARSE)
         if not self.config.source_features:
@@ -114,58 +123,101 @@ class ScoreHeads(nn.Module):
         if not self.config.nearby_features:
             self.candidate_scaling.drop(_NEARBY)
 
-    def forward(
+    def log_probabilities(
+        self, features: HistoryFeatures, match_BT: Tensor | None, repeat_bias: float = 0.0
+    ) -> Tensor:
+        """Return the log-probability of every target, [B, T]."""
+        source_BF = self.source_scaling(self._tensor(features.source))
+        score_BT = self._explore_scores(features, source_BF, match_BT)
+        if not self.config.repeat_head:
+            return score_BT.log_softmax(dim=1)
+        column_of = np.arange(score_BT.shape[1])
+        scores = self._scores(features, column_of, source_BF, score_BT, repeat_bias)
+        query_P = self._index(features.pair_query)
+        cell_P = query_P * score_BT.shape[1] + self._index(features.pair_target)
+        log_probability_BT = scores.new_BK + scores.log_new_B[:, None]
+        repeat_P = scores.repeat_P + scores.log_repeat_B[query_P]
+        return log_probability_BT.flatten().index_put((cell_P,), repeat_P).view_as(score_BT)
+
+    def loss(
         self,
         features: HistoryFeatures,
-        match_BK: Tensor | None,
-        columns: CandidateColumns,
-        repeat_bias: float = 0.0,
+        candidates: CandidateColumns,
+        true_target: IntArray,
+        match_BK: Tensor | None = None,
     ) -> Tensor:
-        """Return the log-probability of every candidate, [B, K]."""
+        """Return the mean of -log p of the true targets."""
         source_BF = self.source_scaling(self._tensor(features.source))
-        candidate_BFK = self._tensor(features.candidate)
-        score_BK: Tensor = self.explore(candidate_BFK, self.candidate_scaling, source_BF)
-        if match_BK is not None:
-            score_BK = score_BK + match_BK
-        if columns.log_weight is not None:
-            score_BK = score_BK + columns.log_weight
+        score_BK = self._explore_scores(features, source_BF, match_BK)
+        if candidates.log_weight is not None:
+            score_BK = score_BK + self._tensor(candidates.log_weight)
+        true_column = self._index(candidates.column_of[true_target])[:, None]
         if not self.config.repeat_head:
-            return score_BK.log_softmax(dim=1)
+            return -score_BK.log_softmax(dim=1).gather(1, true_column).mean()
+        scores = self._scores(features, candidates.column_of, source_BF, score_BK)
+        log_probability_B = scores.new_BK.gather(1, true_column)[:, 0] + scores.log_new_B
+        query_P = features.pair_query
+        is_true = features.pair_target == true_target[query_P]
+        repeated = self._index(query_P[is_true])
+        repeat_score = scores.repeat_P[self._index(np.flatnonzero(is_true))]
+        return -log_probability_B.index_put(
+            (repeated,), repeat_score + scores.log_repeat_B[repeated]
+        ).mean()
 
-        query_P = self._index(features.pair_query)
-        repeat_P = self._repeat_scores(features, source_BF[query_P])
-        column_P = columns.column_of[features.pair_target]
-        has_column = column_P >= 0
-        cell = self._index((features.pair_query * score_BK.shape[1] + column_P)[has_column])
-        is_repeat_BK = torch.zeros_like(score_BK, dtype=torch.bool)
-        is_repeat_BK.view(-1)[cell] = True
-        new_BK = score_BK.masked_fill(is_repeat_BK, _LOG_ZERO)
+    def _explore_scores(
+        self, features: HistoryFeatures, source_BF: Tensor, match_BK: Tensor | None
+    ) -> Tensor:
+        score_BK: Tensor = self.explore(features.candidate, self.candidate_scaling, source_BF)
+        return score_BK if match_BK is None else score_BK + match_BK
 
-        num_repeats = np.diff(features.pair_start)
+    def _scores(
+        self,
+        features: HistoryFeatures,
+        column_of: IntArray,
+        source_BF: Tensor,
+        score_BK: Tensor,
+        repeat_bias: float = 0.0,
+    ) -> Scores:
+        """Return the scores of both heads; `score_BK` are those of the explore head."""
+        column_M = column_of[features.neighbor_target]
+        cell = (features.neighbor_query * score_BK.shape[1] + column_M)[column_M >= 0]
+        new_BK = score_BK.flatten().index_fill(0, self._index(cell), _LOG_ZERO).view_as(score_BK)
+        repeat_P = self._repeat_scores(features, source_BF)
+        weighted_P = repeat_P
+        if len(features.pair_log_weight):
+            weighted_P = repeat_P + self._tensor(features.pair_log_weight)
+        num_repeats = np.diff(features.neighbor_start)
         log_new_B, log_repeat_B = self._normalizers(
             source_BF,
             new_BK.logsumexp(dim=1),
-            log_sum_exp(repeat_P, query_P, len(num_repeats)),
+            log_sum_exp(weighted_P, self._index(features.pair_query), len(num_repeats)),
             no_repeat=self._index(num_repeats == 0),
-            all_repeat=self._index(num_repeats == len(columns.column_of)),
+            all_repeat=self._index(num_repeats == len(column_of)),
             repeat_bias=repeat_bias,
         )
-        log_probability_BK = new_BK + log_new_B[:, None]
-        repeat_P = repeat_P + log_repeat_B[query_P]
-        in_columns = self._index(np.flatnonzero(has_column))
-        flat = log_probability_BK.flatten().index_put((cell,), repeat_P[in_columns])
-        return flat.view_as(log_probability_BK)
+        return Scores(new_BK, log_new_B, repeat_P, log_repeat_B)
 
-    def _repeat_scores(self, features: HistoryFeatures, source_PF: Tensor) -> Tensor:
-        inputs_PF = torch.cat(
-            [
-                self.pair_scaling(self._tensor(features.pair)),
-                self.candidate_scaling(self._tensor(features.pair_candidate)),
-                source_PF,
-            ],
-            dim=1,
+    def _repeat_scores(self, features: HistoryFeatures, source_BF: Tensor) -> Tensor:
+        """Return the scores of all pairs.
+
+        The first layer is split: what comes from the source is computed once per query, and the
+        scaling of the other inputs is folded into the weights.
+        """
+        first, *others = self.repeat
+        num_inputs = NUM_PAIR_FEATURES + NUM_CANDIDATE_FEATURES
+        pair, candidate = self.pair_scaling, self.candidate_scaling
+        inverse = torch.cat([pair.inverse_deviation, candidate.inverse_deviation])
+        weight = first.weight[:, :num_inputs] * inverse
+        bias = first.bias - weight @ torch.cat([pair.mean, candidate.mean])
+        of_query = source_BF @ first.weight[:, num_inputs:].T + bias
+        hidden = torch.addmm(
+            of_query.index_select(0, self._index(features.pair_query)),
+            self._tensor(features.pair_inputs),
+            weight.T,
         )
-        score_P: Tensor = self.repeat(inputs_PF)[:, 0]
+        for layer in others:
+            hidden = layer(hidden)
+        score_P: Tensor = hidden[:, 0]
         return score_P
 
     def _normalizers(

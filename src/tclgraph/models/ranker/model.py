@@ -22,7 +22,7 @@ from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.ranker.config import RankerConfig
-from tclgraph.models.ranker.heads import CandidateColumns, ScoreHeads
+from tclgraph.models.ranker.heads import ScoreHeads
 from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
 
@@ -89,14 +89,9 @@ class Ranker(LearnedModel):
         if self.network.match is not None:
             assert window.roots is not None
             match_BK = self._training_match(self.network.match, window.roots, random)
-        weight = self.network.heads.explore.shared_weight
-        log_weight = None
-        if window.log_weight is not None:
-            log_weight = torch.from_numpy(window.log_weight).to(weight.dtype).to(weight.device)
-        columns = CandidateColumns(window.column_of, log_weight)
-        log_probability_BK: Tensor = self.network.heads(window.features, match_BK, columns)
-        true_column = torch.from_numpy(window.true_column).to(weight.device)
-        return -log_probability_BK.gather(1, true_column[:, None]).mean()
+        return self.network.heads.loss(
+            window.features, window.candidates, window.true_target, match_BK
+        )
 
     def _training_match(
         self, match: MatchEncoder, roots: CandidateRoots, random: np.random.Generator | None
@@ -143,10 +138,8 @@ class Ranker(LearnedModel):
         return self._log_probabilities(features, match_BT)
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
-        columns = CandidateColumns(np.arange(self.graph.space.num_targets))
         bias = self.config.repeat_bias
-        log_probability_BT: Tensor = self.network.heads(features, match_BT, columns, bias)
-        return log_probability_BT.cpu().numpy()
+        return self.network.heads.log_probabilities(features, match_BT, bias).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return {} if self._states is None else self._states.to_tensors()

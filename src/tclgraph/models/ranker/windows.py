@@ -1,15 +1,16 @@
 """What the ranker trains on: windows of consecutive events, their candidates and features."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.encoding.training_windows import CandidateRoots, TrainingWindows
 from tclgraph.events.stream import EventStream
 from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
-from tclgraph.features.state import HistoryState
+from tclgraph.features.snapshots import HistorySnapshots
 
 # Size of the sample on which the scaling of features is measured.
 _SAMPLE_WINDOWS = 8
@@ -18,17 +19,22 @@ _SAMPLE_COLUMNS = 2048
 _LOG_ZERO = -1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class CandidateColumns(NamedTuple):
+    """The candidates that the columns of a window stand for."""
+
+    column_of: IntArray
+    """Column of every target, -1 if it has none."""
+    log_weight: ScoreArray | None = None
+    """If columns are a sample: logarithm of the number of targets each stands for, [B, K]."""
+
+
+class Window(NamedTuple):
     """Events by row; columns are all targets, or a sample of them with the true ones."""
 
     features: HistoryFeatures
-    column_of: IntArray
-    """Column of every target, -1 if it has none."""
-    true_column: IntArray
-    """Column of each event's true target."""
-    log_weight: FloatArray | None
-    """If columns are a sample: logarithm of the number of targets each stands for, [B, K]."""
+    candidates: CandidateColumns
+    true_target: IntArray
+    """True target of each event."""
     roots: CandidateRoots | None
     """What an encoder needs to encode; None without an encoder."""
 
@@ -39,7 +45,7 @@ class RankerWindows(TrainingWindows):
     def __init__(self, train: EventStream, batch_size: int, max_candidates: int) -> None:
         super().__init__(train, batch_size)
         self._max_candidates = max_candidates
-        self._interactions = InteractionLog(self.graph)
+        self._snapshots = HistorySnapshots(InteractionLog(self.graph))
 
     def draw(
         self, window: int, random: np.random.Generator, absent_node: int | None = None
@@ -51,29 +57,36 @@ class RankerWindows(TrainingWindows):
         if num_targets > self._max_candidates:
             sample = random.choice(num_targets, size=self._max_candidates, replace=False)
             columns = np.union1d(sample, true)
-            log_weight = _log_weights(columns, sample, true, num_targets)
         column_of = np.full(num_targets, -1)
         column_of[columns] = np.arange(len(columns))
+        if num_targets > self._max_candidates:
+            log_weight = _log_weights(column_of[sample], column_of[true], len(columns), num_targets)
+        # From a generator of its own, so that it does not change what else is drawn.
+        sample_at = random.spawn(1)[0].random(len(event))
         return Window(
-            features=self.features(event, columns),
-            column_of=column_of,
-            true_column=column_of[true],
-            log_weight=log_weight,
+            features=self.features(event, columns, sample_at),
+            candidates=CandidateColumns(column_of, log_weight),
+            true_target=true,
             roots=None
             if absent_node is None
             else self.candidate_roots(event, columns, absent_node),
         )
 
-    def features(self, event: IntArray, columns: IntArray) -> HistoryFeatures:
+    def features(
+        self, event: IntArray, columns: IntArray, sample_at: FloatArray | None = None
+    ) -> HistoryFeatures:
         """Return the features just before each of these consecutive events."""
-        history = HistoryState(self._interactions, int(event[0]))
-        return history.features(self.sources(event), self.graph.time[event], columns, reveal=True)
+        history = self._snapshots.before(int(event[0]))
+        return history.features(
+            self.sources(event), self.graph.time[event], columns, reveal=True, sample_at=sample_at
+        )
 
-    def feature_sample(self) -> list[HistoryFeatures]:
-        """Return features of windows spread over the stream, without the first quarter."""
+    def feature_sample(self) -> Iterator[HistoryFeatures]:
+        """Yield features of windows spread over the stream, without the first quarter."""
         windows = _spread(len(self) // 4, len(self) - 1, _SAMPLE_WINDOWS)
         columns = _spread(0, self.space.num_targets - 1, _SAMPLE_COLUMNS)
-        return [self.features(self.events(window), columns) for window in windows.tolist()]
+        for window in windows.tolist():
+            yield self.features(self.events(window), columns)
 
 
 def _spread(first: int, last: int, count: int) -> IntArray:
@@ -86,16 +99,22 @@ def _spread(first: int, last: int, count: int) -> IntArray:
 
 
 def _log_weights(
-    columns: IntArray, sample: IntArray, true: IntArray, num_targets: int
-) -> FloatArray:
+    sample: IntArray, true: IntArray, num_columns: int, num_targets: int
+) -> ScoreArray:
     """Return the logarithm of the number of targets that each column stands for, [B, K].
 
-    The true target stands for itself, and the rest of the sample for all others. A column that is
-    there only because it is the true target of another event stands for nothing.
+    `sample` holds the columns that were drawn, and `true` that of each event's true target. The
+    true target stands for itself, and the rest of the sample for all others. A column that is there
+    only because it is the true target of another event stands for nothing.
+
+    >>> _log_weights(np.array([0, 2]), np.array([1, 2]), num_columns=3, num_targets=5).round(1)
+    array([[ 7.e-01,  0.e+00,  7.e-01],
+           [ 1.4e+00, -1.e+09,  0.e+00]], dtype=float32)
     """
-    is_sampled = np.isin(columns, sample)
-    is_true = columns == true[:, None]
-    is_other = is_sampled & ~is_true
-    num_others = np.maximum(is_other.sum(axis=1, keepdims=True), 1)
-    other_weight = np.log((num_targets - 1) / num_others)
-    return np.where(is_true, 0.0, np.where(is_other, other_weight, _LOG_ZERO))
+    is_sampled = np.zeros(num_columns, dtype=bool)
+    is_sampled[sample] = True
+    num_others = np.maximum(len(sample) - is_sampled[true], 1)
+    other_weight = np.log((num_targets - 1) / num_others).astype(np.float32)
+    log_weight = np.where(is_sampled, other_weight[:, None], np.float32(_LOG_ZERO))
+    log_weight[np.arange(len(true)), true] = 0.0
+    return log_weight

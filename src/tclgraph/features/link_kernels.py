@@ -1,0 +1,152 @@
+"""The links that every new event adds to a log."""
+
+from typing import Any
+
+import numpy as np
+
+from tclgraph.arrays import IntArray
+from tclgraph.compilation import kernel
+from tclgraph.features.columns import MAX_PAIRS
+from tclgraph.features.latest_kernels import list_latest
+from tclgraph.features.log_arrays import (
+    EVENTS_PER_LIST,
+    NOT_NEW,
+    NUM_EARLIER_TARGETS,
+    Events,
+    Hop,
+    PairLink,
+    Total,
+)
+
+
+@kernel
+def link_events(
+    event: int,
+    entry: IntArray,
+    last_of_pair: IntArray,
+    last_instance: IntArray,
+    newest: IntArray,
+    num_listed: int,
+    events: Events,
+) -> Any:
+    """Write the links of all events from this one on, while there is room for further lists.
+
+    Return the next event, and the length of `Events.lists` in use. `entry` numbers the pairs of the
+    events up to the last. The three arrays after it say, for every pair and every node, what came
+    last: they are read and updated.
+    """
+    node = events.node
+    num_events = len(events.time)
+    while event < num_events and len(events.lists) - num_listed >= 2 * (MAX_PAIRS + 1):
+        pair = entry[len(entry) - num_events + event]
+        is_new = last_of_pair[pair] < 0
+        _link_pair(event, last_of_pair[pair], events)
+        last_of_pair[pair] = event
+        source, target = 2 * event, 2 * event + 1
+        is_loop = node[source] == node[target]
+        if len(events.earlier_targets):
+            _list_earlier_targets(event, last_instance[node[source]], events)
+        _link_node(source, last_instance[node[source]], is_new, events)
+        # Both sides of a self-loop follow the same event.
+        _link_node(target, last_instance[node[target]], is_new, events)
+        last_instance[node[target]] = target
+        last_instance[node[source]] = source
+        for instance in (source, target):
+            events.previous_neighbor[instance] = NOT_NEW
+            if is_new and not is_loop:
+                events.previous_neighbor[instance] = newest[node[instance]]
+                newest[node[instance]] = instance
+        num_listed = _list_neighbors(source, num_listed, events)
+        if events.first_target == 0 and not is_loop:  # in a bipartite graph no target asks
+            num_listed = _list_neighbors(target, num_listed, events)
+        event += 1
+    return event, num_listed
+
+
+@kernel
+def _list_neighbors(instance: int, num_listed: int, events: Events) -> int:
+    """List the latest neighbors if it is time to; return the length of `Events.lists` in use."""
+    if events.totals[instance, Total.EVENTS] % EVENTS_PER_LIST != 0:
+        return num_listed
+    latest = events.lists[num_listed + 1 :]
+    length = list_latest(instance, (instance >> 1) + 1, events, latest)
+    events.lists[num_listed] = length
+    events.totals[instance, Total.LIST] = num_listed
+    return num_listed + 1 + length
+
+
+@kernel
+def _link_pair(event: int, previous: int, events: Events) -> None:
+    """Write the links of an event to earlier events of its two nodes."""
+    pairs, node = events.pairs, events.node
+    link = pairs[event]
+    link[PairLink.PREVIOUS] = previous
+    link[PairLink.NEXT] = -1
+    link[PairLink.FIRST] = event
+    link[PairLink.LAST_OPPOSITE] = -1
+    link[PairLink.NUM_SAME] = 1
+    link[PairLink.NUM_OPPOSITE] = 0
+    link[PairLink.RUN_LENGTH] = 1
+    link[PairLink.JUMP] = event
+    if previous < 0:
+        return
+    before = pairs[previous]
+    before[PairLink.NEXT] = event
+    link[PairLink.FIRST] = before[PairLink.FIRST]
+    if node[2 * previous] == node[2 * event]:
+        link[PairLink.LAST_OPPOSITE] = before[PairLink.LAST_OPPOSITE]
+        link[PairLink.NUM_SAME] = before[PairLink.NUM_SAME] + 1
+        link[PairLink.NUM_OPPOSITE] = before[PairLink.NUM_OPPOSITE]
+        link[PairLink.RUN_LENGTH] = before[PairLink.RUN_LENGTH] + 1
+    else:
+        link[PairLink.LAST_OPPOSITE] = previous
+        link[PairLink.NUM_SAME] = before[PairLink.NUM_OPPOSITE] + 1
+        link[PairLink.NUM_OPPOSITE] = before[PairLink.NUM_SAME]
+    # Two jumps of equal length become one, so that jumps double in length (Myers' skew-binary
+    # numbers): any earlier event is about twice the logarithm of the distance away.
+    jump = before[PairLink.JUMP]
+    further = pairs[jump, PairLink.JUMP]
+    number = num_pair_events(previous, events)
+    middle = num_pair_events(jump, events)
+    is_equal = number - middle == middle - num_pair_events(further, events)
+    link[PairLink.JUMP] = further if is_equal else previous
+
+
+@kernel
+def num_pair_events(event: int, events: Events) -> int:
+    """Return the number of events of the same two nodes, up to and including the event."""
+    link = events.pairs[event]
+    number: int = link[PairLink.NUM_SAME] + link[PairLink.NUM_OPPOSITE]
+    return number
+
+
+@kernel
+def _link_node(instance: int, previous: int, is_new: bool, events: Events) -> None:
+    """Write the links of an instance to the previous instance of its node."""
+    hops, totals, node = events.hops, events.totals, events.node
+    hops[instance, Hop.NEIGHBOR] = node[instance ^ 1]
+    hops[instance, Hop.PREVIOUS] = previous
+    hops[instance, Hop.NEXT] = -1
+    hops[instance, Hop.NEXT_NEIGHBOR] = -1
+    totals[instance, Total.EVENTS] = 1
+    totals[instance, Total.NEIGHBORS] = is_new
+    totals[instance, Total.LIST] = -1
+    events.is_new[instance] = np.uint64(is_new)
+    if previous >= 0:
+        totals[instance, Total.EVENTS] += totals[previous, Total.EVENTS]
+        totals[instance, Total.NEIGHBORS] += totals[previous, Total.NEIGHBORS]
+        events.is_new[instance] |= events.is_new[previous] << np.uint64(1)
+        if hops[previous, Hop.NEXT] < 0:  # unless a self-loop's source has set it
+            hops[previous, Hop.NEXT] = instance
+            hops[previous, Hop.NEXT_NEIGHBOR] = node[instance ^ 1]
+
+
+@kernel
+def _list_earlier_targets(event: int, previous: int, events: Events) -> None:
+    """List the latest targets of the source, whose previous instance is given."""
+    earlier = events.earlier_targets[event]
+    earlier[:] = -1
+    if previous >= 0:
+        earlier[0] = events.node[previous ^ 1] - events.first_target
+        for index in range(1, NUM_EARLIER_TARGETS):
+            earlier[index] = events.earlier_targets[previous >> 1, index - 1]
