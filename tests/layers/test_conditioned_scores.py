@@ -2,44 +2,70 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from tclgraph.layers.conditioned_scores import ConditionedScores
+from tclgraph.features.block import NUM_MOVING, NUM_STEADY, CandidateFeatures
+from tclgraph.features.columns import NUM_CANDIDATE_FEATURES
+from tclgraph.layers import conditioned_scores
+from tclgraph.layers.conditioned_scores import ConditionedScores, dense_scores
 
-Score = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
+Inputs = tuple[CandidateFeatures, Tensor, Tensor, Tensor]
+Score = Callable[[CandidateFeatures, Tensor, Tensor, Tensor], Tensor]
 
-NUM_FEATURES, NUM_CANDIDATES, HIDDEN = 5, 7, 6
-# Queries are processed in chunks of eight.
-NUM_QUERIES = (0, 1, 7, 8, 9, 16, 21)
+HIDDEN = 6
 
 
 def random_network() -> ConditionedScores:
     torch.manual_seed(0)
-    return ConditionedScores(NUM_FEATURES, HIDDEN).double()
+    return ConditionedScores(NUM_CANDIDATE_FEATURES, HIDDEN).double()
 
 
-def inputs(num_queries: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    random = torch.Generator().manual_seed(num_queries)
+def random_features(num_queries: int, num_candidates: int, seed: int) -> CandidateFeatures:
+    """Return features of which every query changes up to three candidates."""
+    random = np.random.default_rng(seed)
+    num_changes = random.integers(0, min(num_candidates, 3) + 1, size=num_queries)
+    changed = [random.permutation(num_candidates)[:number] for number in num_changes]
+
+    def normal(*shape: int) -> np.ndarray:  # type: ignore[type-arg]
+        return random.normal(1, 3, size=shape).astype(np.float32)
+
+    return CandidateFeatures(
+        steady=normal(num_candidates, NUM_STEADY),
+        change_start=np.concatenate([[0], np.cumsum(num_changes)]).astype(np.int64),
+        change_column=np.concatenate([np.empty(0, np.int64), *changed]),
+        change=normal(int(num_changes.sum()), NUM_STEADY),
+        moving=normal(num_queries, NUM_MOVING, num_candidates),
+    )
+
+
+def inputs(num_queries: int, num_candidates: int, seed: int) -> Inputs:
+    random = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=random, dtype=torch.float64)
 
-    features = normal(num_queries, NUM_FEATURES, NUM_CANDIDATES) * 3 + 1
-    mean, inverse = normal(NUM_FEATURES), normal(NUM_FEATURES).exp()
+    features = random_features(num_queries, num_candidates, seed)
+    mean, inverse = normal(NUM_CANDIDATE_FEATURES), normal(NUM_CANDIDATE_FEATURES).exp()
     return features, mean, inverse, normal(num_queries, HIDDEN).requires_grad_()
 
 
 def formula(network: ConditionedScores) -> Score:
     """Return a function that scores one candidate of one query at a time."""
 
-    def score(features: Tensor, mean: Tensor, inverse: Tensor, coefficient: Tensor) -> Tensor:
-        scores = torch.zeros(len(features), features.shape[2], dtype=features.dtype)
-        for query in range(len(features)):
-            for candidate in range(features.shape[2]):
-                standard = (features[query, :, candidate] - mean) * inverse
+    def score(
+        features: CandidateFeatures, mean: Tensor, inverse: Tensor, coefficient: Tensor
+    ) -> Tensor:
+        dense = torch.from_numpy(features.to_dense()).double()
+        scores = torch.zeros(len(dense), dense.shape[2], dtype=torch.float64)
+        for query in range(len(dense)):
+            for candidate in range(dense.shape[2]):
+                standard = (dense[query, :, candidate] - mean) * inverse
                 hidden = torch.clamp_min(network.weight @ standard + network.bias, 0)
                 scores[query, candidate] = (coefficient[query] * hidden).sum()
         return scores
@@ -48,7 +74,7 @@ def formula(network: ConditionedScores) -> Score:
 
 
 def scores_and_gradients(
-    score: Score, network: ConditionedScores, arguments: tuple[Tensor, Tensor, Tensor, Tensor]
+    score: Score, network: ConditionedScores, arguments: Inputs
 ) -> list[Tensor]:
     scores = score(*arguments)
     # Every element has its own weight, so that swapped gradients do not go unnoticed.
@@ -59,17 +85,31 @@ def scores_and_gradients(
     return [scores, *torch.autograd.grad(total, learned)]
 
 
-@pytest.mark.parametrize("num_queries", NUM_QUERIES)
-def test_scores_and_gradients_equal_the_formula(num_queries: int) -> None:
-    network, arguments = random_network(), inputs(num_queries)
-    fast = scores_and_gradients(network, network, arguments)
+@given(st.integers(0, 6), st.integers(1, 20), st.integers(0, 999), st.booleans())
+def test_scores_and_gradients_equal_the_formula(
+    num_queries: int, num_candidates: int, seed: int, is_shared: bool
+) -> None:
+    network, arguments = random_network(), inputs(num_queries, num_candidates, seed)
     slow = scores_and_gradients(formula(network), network, arguments)
-    assert fast[0].shape == (num_queries, NUM_CANDIDATES)
+    with pytest.MonkeyPatch.context() as patch:
+        if is_shared:  # several threads, each with some of the candidates
+            patch.setattr(conditioned_scores, "_num_parts", lambda _: min(3, num_candidates))
+        fast = scores_and_gradients(network, network, arguments)
+    assert fast[0].shape == (num_queries, num_candidates)
     assert_close(fast, slow, rtol=1e-10, atol=1e-10)
 
 
+def test_dense_scores_equal_the_formula() -> None:
+    network, arguments = random_network(), inputs(4, 7, seed=0)
+    features, mean, inverse, coefficient = arguments
+    dense = torch.from_numpy(features.to_dense()).double()
+    weight = network.weight * inverse
+    scores = dense_scores(dense, weight, network.bias - weight @ mean, coefficient)
+    assert_close(scores, formula(network)(*arguments))
+
+
 def test_a_second_backward_pass_gives_the_same_gradients() -> None:
-    network, arguments = random_network(), inputs(3)
+    network, arguments = random_network(), inputs(3, 7, seed=0)
     scores = network(*arguments)
     first = torch.autograd.grad(scores.sum(), [network.weight, arguments[3]], retain_graph=True)
     again = torch.autograd.grad(scores.sum(), [network.weight, arguments[3]])

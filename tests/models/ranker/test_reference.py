@@ -148,17 +148,18 @@ class SlowScores:
         """Return log p of the targets in `weights`, each of which stands for so many targets."""
         features = features_before(self.events, event, source, time)
         source_features = self.scaled("source_scaling", features.source[0])
+        candidates = features.candidate.to_dense()[0]
         repeat, new = {}, {}
         if self.config.repeat_head:
             for row, target in enumerate(features.pair_target.tolist()):
-                candidate = self.scaled("candidate_scaling", features.candidate[0, :, target])
+                candidate = self.scaled("candidate_scaling", candidates[:, target])
                 pair = self.scaled("pair_scaling", features.pair[row])
                 inputs = torch.cat([pair, candidate, source_features])
                 repeat[target] = self.layers("repeat", inputs)
         for target, weight in weights.items():
             if target in repeat:
                 continue
-            candidate = self.scaled("candidate_scaling", features.candidate[0, :, target])
+            candidate = self.scaled("candidate_scaling", candidates[:, target])
             score = self.explore_score(candidate, source_features) + np.log(weight)
             new[target] = score + self.match_score(source, target, event, mean_source)
         if not repeat or not self.config.gate:
@@ -217,7 +218,7 @@ def test_scores_are_log_probabilities_just_before_each_event(
 
 
 def columns_of(window: Window) -> set[int]:
-    targets: list[int] = np.flatnonzero(window.column_of >= 0).tolist()
+    targets: list[int] = np.flatnonzero(window.candidates.column_of >= 0).tolist()
     return set(targets)
 
 
@@ -245,7 +246,7 @@ def test_loss_and_every_gradient(
     sample = np.random.default_rng(seed).choice(count, size=min(limit, count), replace=False)
     slow = SlowScores(model, train)
     first = number * model.config.batch_size
-    num_events = len(window.true_column)
+    num_events = len(window.true_target)
     mean_source = None
     if slow.mean_source is not None:
         sources = train.source[first : first + num_events].tolist()

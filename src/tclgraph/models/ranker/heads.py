@@ -149,9 +149,9 @@ class ScoreHeads(nn.Module):
         """Return the mean of -log p of the true targets."""
         source_BF = self.source_scaling(self._tensor(features.source))
         score_BK = self._explore_scores(features, source_BF, match_BK)
-        if candidates.log_weight is not None:
-            score_BK = score_BK + self._tensor(candidates.log_weight)
         true_column = self._index(candidates.column_of[true_target])[:, None]
+        if candidates.is_sampled is not None:
+            score_BK = score_BK + self._log_weights(candidates, true_target, true_column)
         if not self.config.repeat_head:
             return -score_BK.log_softmax(dim=1).gather(1, true_column).mean()
         scores = self._scores(features, candidates.column_of, source_BF, score_BK)
@@ -163,6 +163,22 @@ class ScoreHeads(nn.Module):
         return -log_probability_B.index_put(
             (repeated,), repeat_score + scores.log_repeat_B[repeated]
         ).mean()
+
+    def _log_weights(
+        self, candidates: CandidateColumns, true_target: IntArray, true_column: Tensor
+    ) -> Tensor:
+        """Return the logarithm of the number of targets that each column stands for, [B, K].
+
+        The true target stands for itself, and the rest of the sample for all others. A column that
+        is there only because it is the true target of another event stands for nothing.
+        """
+        column_of, is_sampled = candidates.column_of, candidates.is_sampled
+        assert is_sampled is not None
+        num_others = np.count_nonzero(is_sampled) - is_sampled[column_of[true_target]]
+        weight = np.log((len(column_of) - 1) / np.maximum(num_others, 1))
+        zero = self.explore.shared_weight.new_tensor(_LOG_ZERO)
+        log_weight_BK = torch.where(self._index(is_sampled), self._tensor(weight)[:, None], zero)
+        return log_weight_BK.scatter(1, true_column, 0.0)
 
     def _explore_scores(
         self, features: HistoryFeatures, source_BF: Tensor, match_BK: Tensor | None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, FloatArray, IntArray
 from tclgraph.encoding.training_windows import CandidateRoots, TrainingWindows
 from tclgraph.events.stream import EventStream
 from tclgraph.features.block import HistoryFeatures
@@ -15,8 +15,6 @@ from tclgraph.features.snapshots import HistorySnapshots
 # Size of the sample on which the scaling of features is measured.
 _SAMPLE_WINDOWS = 8
 _SAMPLE_COLUMNS = 2048
-# In place of minus infinity, which would give NaN in a softmax.
-_LOG_ZERO = -1e9
 
 
 class CandidateColumns(NamedTuple):
@@ -24,8 +22,9 @@ class CandidateColumns(NamedTuple):
 
     column_of: IntArray
     """Column of every target, -1 if it has none."""
-    log_weight: ScoreArray | None = None
-    """If columns are a sample: logarithm of the number of targets each stands for, [B, K]."""
+    is_sampled: BoolArray | None = None
+    """Whether each column was drawn, not only added as the true target of an event; None if columns
+    are all targets."""
 
 
 class Window(NamedTuple):
@@ -53,19 +52,18 @@ class RankerWindows(TrainingWindows):
         """Draw the candidates of a window; with an absent node also the roots for an encoder."""
         event = self.events(window)
         true, num_targets = self.targets(event), self.space.num_targets
-        columns, log_weight = np.arange(num_targets), None
+        columns, is_sampled = np.arange(num_targets), None
         if num_targets > self._max_candidates:
             sample = random.choice(num_targets, size=self._max_candidates, replace=False)
             columns = np.union1d(sample, true)
+            is_sampled = np.isin(columns, sample)
         column_of = np.full(num_targets, -1)
         column_of[columns] = np.arange(len(columns))
-        if num_targets > self._max_candidates:
-            log_weight = _log_weights(column_of[sample], column_of[true], len(columns), num_targets)
         # From a generator of its own, so that it does not change what else is drawn.
         sample_at = random.spawn(1)[0].random(len(event))
         return Window(
             features=self.features(event, columns, sample_at),
-            candidates=CandidateColumns(column_of, log_weight),
+            candidates=CandidateColumns(column_of, is_sampled),
             true_target=true,
             roots=None
             if absent_node is None
@@ -96,25 +94,3 @@ def _spread(first: int, last: int, count: int) -> IntArray:
     ([2, 5, 9], [2, 3, 4])
     """
     return np.unique(np.linspace(first, last, count).astype(np.int64))
-
-
-def _log_weights(
-    sample: IntArray, true: IntArray, num_columns: int, num_targets: int
-) -> ScoreArray:
-    """Return the logarithm of the number of targets that each column stands for, [B, K].
-
-    `sample` holds the columns that were drawn, and `true` that of each event's true target. The
-    true target stands for itself, and the rest of the sample for all others. A column that is there
-    only because it is the true target of another event stands for nothing.
-
-    >>> _log_weights(np.array([0, 2]), np.array([1, 2]), num_columns=3, num_targets=5).round(1)
-    array([[ 7.e-01,  0.e+00,  7.e-01],
-           [ 1.4e+00, -1.e+09,  0.e+00]], dtype=float32)
-    """
-    is_sampled = np.zeros(num_columns, dtype=bool)
-    is_sampled[sample] = True
-    num_others = np.maximum(len(sample) - is_sampled[true], 1)
-    other_weight = np.log((num_targets - 1) / num_others).astype(np.float32)
-    log_weight = np.where(is_sampled, other_weight[:, None], np.float32(_LOG_ZERO))
-    log_weight[np.arange(len(true)), true] = 0.0
-    return log_weight
