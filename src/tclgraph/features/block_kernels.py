@@ -177,7 +177,7 @@ def compute_block(
 def _empty_pairs(num_queries: int, num_targets: int, is_sampled: bool) -> Any:
     """Return arrays with room for all pairs; what is not used takes no memory."""
     most = min(MAX_PAIRS, num_targets)
-    room = num_queries * (min(SAMPLED_PAIRS + 1, most) if is_sampled else most)
+    room = num_queries * (min(SAMPLED_PAIRS + 2, most) if is_sampled else most)
     return Pairs(
         np.zeros(num_queries + 1, np.int64),
         np.empty(num_queries * most, np.int64),

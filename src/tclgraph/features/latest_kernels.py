@@ -47,12 +47,13 @@ def list_latest(instance: int, num_known: int, events: Events, latest: IntArray)
 
 @kernel
 def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_weight: Any) -> int:
-    """Choose at most SAMPLED_PAIRS + 1 of a source's pairs to stand for all of them.
+    """Choose about SAMPLED_PAIRS of a source's pairs to stand for all of them.
 
-    The NEAR_PAIRS latest are always chosen, and so is the row of the true pair, if there is one. Of
-    the others an evenly spaced sample is chosen, whose place depends on `offset`, between 0 and 1;
-    its weights make it stand for all. Write the rows and the logarithms of their weights, and
-    return their number.
+    The NEAR_PAIRS latest are always chosen, and so is the row of the true pair, if there is one.
+    The chance of another row falls with its rank, as the chance that it comes next does; a row
+    that is chosen with chance p stands for 1/p rows. Rows are chosen at even steps of the sum of
+    chances, beginning at `offset`, between 0 and 1. Write the rows and the logarithms of their
+    weights, and return their number, at most SAMPLED_PAIRS + 2.
     """
     num_near = count if count <= SAMPLED_PAIRS else NEAR_PAIRS
     for row in range(num_near):
@@ -60,18 +61,30 @@ def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_we
         log_weight[row] = 0.0
     if num_near == count:
         return count
-    num_far, num_sampled = count - num_near, SAMPLED_PAIRS - num_near
+    scale = _chance_scale(count)
     chosen = num_near
-    for index in range(num_sampled):
-        row = num_near + int((index + offset) * num_far / num_sampled)
-        if row != true_row:
+    total = offset
+    for row in range(num_near, count):
+        chance = min(scale / (row + 1), 1.0)
+        total += chance
+        if total >= 1.0 or row == true_row:
             rows[chosen] = row
+            log_weight[chosen] = 0.0 if row == true_row else -np.log(chance)
             chosen += 1
-    is_far = true_row >= num_near
-    weight = np.log((num_far - is_far) / (chosen - num_near))
-    log_weight[num_near:chosen] = weight
-    if is_far:
-        rows[chosen] = true_row
-        log_weight[chosen] = 0.0
-        chosen += 1
+        if total >= 1.0:
+            total -= 1.0
     return chosen
+
+
+@kernel
+def _chance_scale(count: int) -> float:
+    """Return the scale with which the chances of all other rows, scale / rank, add up."""
+    low, high = 0.0, float(count)
+    for _ in range(30):
+        scale = (low + high) / 2
+        certain = max(float(NEAR_PAIRS), scale)  # the chance is at most 1
+        if certain - NEAR_PAIRS + scale * np.log(count / certain) < SAMPLED_PAIRS - NEAR_PAIRS:
+            low = scale
+        else:
+            high = scale
+    return low

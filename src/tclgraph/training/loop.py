@@ -8,14 +8,14 @@ depend only on the seed, the epoch and the position of the batch.
 import math
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import torch
 from torch.nn.utils import clip_grad_norm_
 
+from tclgraph.arrays import IntArray
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import validate
@@ -30,6 +30,7 @@ from tclgraph.training.checkpoint import (
     weights_of,
 )
 from tclgraph.training.config import TrainingConfig
+from tclgraph.training.drawing import Drawn, drawn_batches, num_torch_threads
 from tclgraph.training.ema import WeightEMA
 from tclgraph.training.interruption import Interruption, interruptible
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate
@@ -58,7 +59,7 @@ def train(
     if run:
         record = {"model": model.name, "settings": asdict(config), "data": fingerprint(split)}
         run.open(record, resume=resume)
-    with _num_threads(config.threads), interruptible() as interruption:
+    with num_torch_threads(config.threads), interruptible() as interruption:
         training = _Training(model, split, run, progress)
         if run and resume and run.checkpoint.exists():
             training.restore(run)
@@ -115,26 +116,33 @@ class _Training:
         order = np.arange(self.num_batches)
         if not self.model.in_order:
             np.random.default_rng([self.model.config.seed, position.epoch]).shuffle(order)
-        while position.batch < self.num_batches:
-            started = time.perf_counter()
-            loss = self.step(int(order[position.batch]))
-            if position.first_loss is None:
-                position.first_loss = loss
-            position.loss_sum += loss
-            position.batch += 1
-            position.seconds += time.perf_counter() - started
-            self._report()
-            if interruption.is_requested:
-                self.save()
-                raise KeyboardInterrupt
-            if time.monotonic() - self.last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
-                self.save()
+        started = time.perf_counter()
+        with closing(drawn_batches(self.model, self._left(order))) as drawn:
+            for batch in drawn:
+                loss = self.step(batch)
+                if position.first_loss is None:
+                    position.first_loss = loss
+                position.loss_sum += loss
+                position.batch += 1
+                position.seconds += time.perf_counter() - started
+                started = time.perf_counter()
+                self._report()
+                if interruption.is_requested:
+                    self.save()
+                    raise KeyboardInterrupt
+                if time.monotonic() - self.last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
+                    self.save()
 
-    def step(self, batch: int) -> float:
+    def _left(self, order: IntArray) -> Iterator[tuple[int, np.random.Generator]]:
+        """Yield the batches that are left of an epoch, each with its random generator."""
+        seed, epoch = self.model.config.seed, self.position.epoch
+        for number in range(self.position.batch, self.num_batches):
+            yield int(order[number]), np.random.default_rng([seed, epoch, number])
+
+    def step(self, drawn: Drawn) -> float:
         """Make one gradient step, and return the loss before it."""
         model, config, position = self.model, self.model.config, self.position
-        random = np.random.default_rng([config.seed, position.epoch, position.batch])
-        loss = model.loss(batch, random)
+        loss = model.loss(drawn.batch, drawn.random)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         max_norm = config.max_gradient_norm or math.inf
@@ -248,13 +256,3 @@ def _best_heuristic(split: Split, config: TrainingConfig) -> dict[str, Any]:
     choose = min if metric in LOWER_IS_BETTER else max
     best = choose(reports, key=lambda report: report[metric])
     return {"model": best.model, "valid": best.groups["all"].metrics}
-
-
-@contextmanager
-def _num_threads(wanted: int | None) -> Iterator[None]:
-    original = torch.get_num_threads()
-    torch.set_num_threads(wanted or original)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(original)

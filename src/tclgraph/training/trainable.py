@@ -34,9 +34,28 @@ class Trainable(Model):
     def prepare(self, split: Split) -> int:
         """Build the network and everything that batches are drawn from; return their number."""
 
+    @property
+    def draws_ahead(self) -> bool:
+        """Whether batches are drawn in other threads while the one before is computed.
+
+        Drawing must be a large part of the work then: the network gets a single thread.
+        """
+        return False
+
+    def draw(self, batch: int, random: np.random.Generator) -> Any:  # noqa: ARG002
+        """Return what `loss` needs of a batch and what does not depend on the network.
+
+        The random numbers that it takes come before those of `loss`. By default all is drawn in
+        `loss`, and this is only the number of the batch.
+        """
+        return batch
+
     @abstractmethod
-    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
-        """Return the loss of a batch; equal generators give equal losses."""
+    def loss(self, batch: Any, random: np.random.Generator) -> Tensor:
+        """Return the loss of a batch, given as a number or as what `draw` has returned for it.
+
+        Equal generators give equal losses.
+        """
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return the parameter groups of the optimizer, all with the same rate by default."""

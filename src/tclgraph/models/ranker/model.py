@@ -78,10 +78,19 @@ class Ranker(LearnedModel):
             return [heads]
         return [{"params": list(self.network.match.parameters())}, heads]
 
-    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+    @property
+    def draws_ahead(self) -> bool:
+        # With an encoder drawing is a small part, and the network makes better use of the threads.
+        return self.config.encoder is None
+
+    def draw(self, batch: int, random: np.random.Generator) -> Window:
         match = self.network.match
         absent_node = None if match is None else match.encoder.absent_node
-        return self.window_loss(self.windows.draw(batch, random, absent_node), random)
+        return self.windows.draw(batch, random, absent_node)
+
+    def loss(self, batch: int | Window, random: np.random.Generator) -> Tensor:
+        window = self.draw(batch, random) if isinstance(batch, int) else batch
+        return self.window_loss(window, random)
 
     def window_loss(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
         """Return the mean of -log p of the true targets; no dropout without a generator."""

@@ -1,0 +1,60 @@
+"""The batches of an epoch in their order, drawn ahead in other threads if the model gains by it."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from tclgraph.training.trainable import Trainable
+
+
+class Drawn(NamedTuple):
+    """A batch and the generator of the random numbers that its loss takes."""
+
+    batch: Any
+    random: np.random.Generator
+
+
+def drawn_batches(
+    model: Trainable, batches: Iterable[tuple[int, np.random.Generator]]
+) -> Iterator[Drawn]:
+    """Yield the batches, each with its generator, in the same order and with the same numbers.
+
+    Drawing ahead takes as many threads as torch has had, and leaves torch one.
+    """
+
+    def draw(batch: int, random: np.random.Generator) -> Drawn:
+        return Drawn(model.draw(batch, random), random)
+
+    num_threads = torch.get_num_threads()
+    if not model.draws_ahead or num_threads == 1:
+        for batch, random in batches:
+            yield draw(batch, random)
+        return
+    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="drawing")
+    pending: deque[Future[Drawn]] = deque()
+    try:
+        with num_torch_threads(1):
+            for batch, random in batches:
+                pending.append(pool.submit(draw, batch, random))
+                if len(pending) > num_threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def num_torch_threads(wanted: int | None) -> Iterator[None]:
+    """Let torch compute with this number of threads; None: as many as before."""
+    original = torch.get_num_threads()
+    torch.set_num_threads(wanted or original)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(original)
