@@ -138,7 +138,10 @@ def compute_block(
         if len(offset):
             true_row = lists.row_of[events.node[2 * known + 1] - events.first_target]
             weights = pairs.log_weight[pairs.start[query] :]
-            num_pairs = sample_rows(num_neighbors, true_row, offset[query], lists.row, weights)
+            latest = lists.instance[:num_neighbors]
+            num_pairs = sample_rows(
+                latest, true_row, offset[query], events, lists.count, lists.row, weights
+            )
         else:
             num_pairs = num_neighbors
         pairs.start[query + 1] = pairs.start[query] + num_pairs

@@ -46,45 +46,50 @@ def list_latest(instance: int, num_known: int, events: Events, latest: IntArray)
 
 
 @kernel
-def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_weight: Any) -> int:
-    """Choose about SAMPLED_PAIRS of a source's pairs to stand for all of them.
+def sample_rows(
+    latest: IntArray,
+    true_row: int,
+    offset: float,
+    events: Events,
+    chance: Any,
+    rows: IntArray,
+    log_weight: Any,
+) -> int:
+    """Choose about SAMPLED_PAIRS of a source's pairs, listed in `latest`, to stand for all of them.
 
     The NEAR_PAIRS latest are always chosen, and so is the row of the true pair, if there is one.
-    The chance of another row falls with its rank, as the chance that it comes next does; a row
-    that is chosen with chance p stands for 1/p rows. Rows are chosen at even steps of the sum of
-    chances, beginning at `offset`, between 0 and 1. Write the rows and the logarithms of their
-    weights, and return their number, at most SAMPLED_PAIRS + 2.
+    The chance of another row grows with its number of events and falls with its rank, as the chance
+    that it comes next does; a row that is chosen with chance p stands for 1/p rows. Rows are chosen
+    at even steps of the sum of chances, beginning at `offset`, between 0 and 1. Write the rows and
+    the logarithms of their weights, and return their number, at most SAMPLED_PAIRS + 2. `chance`
+    is memory for as many numbers as there are rows.
     """
+    count = len(latest)
     num_near = count if count <= SAMPLED_PAIRS else NEAR_PAIRS
     for row in range(num_near):
         rows[row] = row
         log_weight[row] = 0.0
-    if num_near == count:
-        return count
-    scale = _chance_scale(count)
-    chosen = num_near
-    total = offset
+    total = 0.0
     for row in range(num_near, count):
-        chance = min(scale / (row + 1), 1.0)
-        total += chance
-        if total >= 1.0 or row == true_row:
+        chance[row] = num_pair_events(latest[row] >> 1, events) / (row + 1)
+        total += chance[row]
+    chosen = num_near
+    step = offset
+    for row in range(num_near, count):
+        chance_of_row = min(chance[row] * (SAMPLED_PAIRS - NEAR_PAIRS) / total, 1.0)
+        step += chance_of_row
+        if step >= 1.0 or row == true_row:
             rows[chosen] = row
-            log_weight[chosen] = 0.0 if row == true_row else -np.log(chance)
+            log_weight[chosen] = 0.0 if row == true_row else -np.log(chance_of_row)
             chosen += 1
-        if total >= 1.0:
-            total -= 1.0
+        if step >= 1.0:
+            step -= 1.0
     return chosen
 
 
 @kernel
-def _chance_scale(count: int) -> float:
-    """Return the scale with which the chances of all other rows, scale / rank, add up."""
-    low, high = 0.0, float(count)
-    for _ in range(30):
-        scale = (low + high) / 2
-        certain = max(float(NEAR_PAIRS), scale)  # the chance is at most 1
-        if certain - NEAR_PAIRS + scale * np.log(count / certain) < SAMPLED_PAIRS - NEAR_PAIRS:
-            low = scale
-        else:
-            high = scale
-    return low
+def num_pair_events(event: int, events: Events) -> int:
+    """Return the number of events of the same two nodes, up to and including the event."""
+    link = events.pairs[event]
+    number: int = link[PairLink.NUM_SAME] + link[PairLink.NUM_OPPOSITE]
+    return number

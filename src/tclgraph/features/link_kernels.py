@@ -7,7 +7,7 @@ import numpy as np
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.columns import MAX_PAIRS
-from tclgraph.features.latest_kernels import list_latest
+from tclgraph.features.latest_kernels import list_latest, num_pair_events
 from tclgraph.features.log_arrays import (
     EVENTS_PER_LIST,
     NOT_NEW,
@@ -110,14 +110,6 @@ def _link_pair(event: int, previous: int, events: Events) -> None:
     middle = num_pair_events(jump, events)
     is_equal = number - middle == middle - num_pair_events(further, events)
     link[PairLink.JUMP] = further if is_equal else previous
-
-
-@kernel
-def num_pair_events(event: int, events: Events) -> int:
-    """Return the number of events of the same two nodes, up to and including the event."""
-    link = events.pairs[event]
-    number: int = link[PairLink.NUM_SAME] + link[PairLink.NUM_OPPOSITE]
-    return number
 
 
 @kernel

@@ -5,7 +5,7 @@ from typing import Any
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.columns import MAX_VISITS, WINDOWS, PairColumn
-from tclgraph.features.link_kernels import num_pair_events
+from tclgraph.features.latest_kernels import num_pair_events
 from tclgraph.features.log_arrays import Events, Hop, PairLink, Total
 
 
