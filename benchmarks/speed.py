@@ -58,6 +58,17 @@ def package_before() -> Iterator[Path]:
         yield Path(folder) / "src"
 
 
+def summary(figures: Figures) -> str:
+    """Return the main figures of a measurement, for people who wait."""
+    rates = [
+        f"{task} {figures[task]['events_per_second']:,.0f} events/s"
+        for task in ("training", "ranking")
+        if task in figures
+    ]
+    ratios = [f"{name} {cost['ratio']:.2f}" for name, cost in figures.get("costs", {}).items()]
+    return ", ".join([*rates, *ratios]) or figures.get("error", "done")
+
+
 class Progress:
     """Prints the number of finished measurements and the time left."""
 
@@ -77,7 +88,7 @@ class Progress:
         left = minutes / self._num_done * (self._total - self._num_done)
         print(
             f"[{self._num_done}/{self._total}] {module} {' '.join(arguments)}: "
-            f"{minutes:.1f} min, about {left:.0f} min left in this part",
+            f"{summary(figures)}; {minutes:.1f} min, about {left:.0f} min left in this part",
             file=sys.stderr,
             flush=True,
         )
@@ -104,7 +115,8 @@ def before_after(logs: list[str]) -> Figures:
             progress.measure("benchmarks.model_speed", "compile", package=package)
         for task, log, variant, threads in cases:
             arguments = (task, log, variant, str(threads))
-            module, options = "benchmarks.model_speed", ("complete-memory",)
+            module = "benchmarks.model_speed"
+            options = ("complete-memory",) if task == "train" else ()
             result = {"task": task, "log": log, "variant": variant, "threads": threads}
             results.append(
                 {
