@@ -43,7 +43,9 @@ MAX_WINDOWS_ON = {
     ("ranker", "collegemsg"): 36,
 }
 MAX_RANKED_EVENTS = {"tgn": 512, "tgat": 512}
+"""Number of ranked events of models that rank slowly."""
 DEFAULT_RANKED_EVENTS = 2_304
+NUM_RANKING_RUNS = 3
 MANY_TARGETS = 5_000
 RANKED_EVENTS_OF_MANY_TARGETS = 768
 
@@ -165,13 +167,23 @@ def rank_untrained(log: str, variant: str) -> dict[str, Any]:
 
 
 def ranking_figures(model: Model, split: Split, variant: str) -> dict[str, Any]:
-    """Measure `evaluate` on the first test events, from the end of the first block of events.
-
-    Everything until then counts as replay: some models follow the history when they first rank.
-    """
+    """Measure `evaluate` on the first test events; return the run with the median rate."""
     num_events = MAX_RANKED_EVENTS.get(variant, DEFAULT_RANKED_EVENTS)
     if split.events.num_targets > MANY_TARGETS:
         num_events = min(num_events, RANKED_EVENTS_OF_MANY_TARGETS)
+    part = with_short_test(split, num_events)
+    num_runs = 1 if variant in MAX_RANKED_EVENTS else NUM_RANKING_RUNS
+    runs = [rank_once(model, part) for _ in range(num_runs)]
+    runs.sort(key=lambda run: run["events_per_second"])
+    median = runs[num_runs // 2]
+    return {**median, "targets": len(np.unique(part.events.target))}
+
+
+def rank_once(model: Model, split: Split) -> dict[str, Any]:
+    """Measure `evaluate` from the end of the first block of events.
+
+    Everything until then counts as replay: some models follow the history when they first rank.
+    """
     marks: list[tuple[int, float]] = []  # number of ranked events, time
 
     def mark(num_done: int, _: int) -> None:
@@ -179,15 +191,13 @@ def ranking_figures(model: Model, split: Split, variant: str) -> dict[str, Any]:
             marks.append((num_done - split.valid_end, time.perf_counter()))
 
     started = time.perf_counter()
-    part = with_short_test(split, num_events)
-    evaluate(model, part, with_heuristics=False, progress=mark)
+    evaluate(model, split, with_heuristics=False, progress=mark)
     (first, first_time), (last, last_time) = marks[0], marks[-1]
     return {
         "events_per_second": round((last - first) / (last_time - first_time), 1),
         "measured_events": last - first,
         "replayed_events": split.valid_end,
         "replay_seconds": round(first_time - started, 3),
-        "targets": len(np.unique(part.events.target)),
     }
 
 

@@ -14,6 +14,7 @@ they are; speed.md beside it has the tables.
 
 import io
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -187,10 +188,12 @@ def main(chosen: list[str]) -> None:
     logs = available_logs()
     for part in chosen or PARTS:
         started = time.monotonic()
+        load = os.getloadavg()[1]  # of the last five minutes
         figures = PARTS[part](logs)
         parts[part] = {
             "finished": datetime.now(UTC).isoformat(timespec="minutes"),
             "minutes": round((time.monotonic() - started) / 60, 1),
+            "load_average_at_start": round(load, 2),
             "machine": environment(),
             **figures,
         }

@@ -37,7 +37,8 @@ TRAINING_NOTE = (
 )
 RANKING_NOTE = (
     "The first test events are ranked by the streaming protocol, from the end of its first block "
-    "on. Replay is the time until then, and covers all events before the test part."
+    "on; the rate is the median of three runs, but a single run of TGN and TGAT. Replay is the "
+    "time until then, and covers all events before the test part."
 )
 PYG_NOTE = (
     "PyG's TGN trains with one negative per event in batches of 200, and its rate is that of one "
@@ -163,6 +164,9 @@ def _flat(part: Figures) -> str:
     rows = []
     results = [(result, "") for result in part["cases"]] + [(part["before"], ", before")]
     for result, suffix in results:
+        if "error" in result:
+            place = [result["shape"], TITLES[result["variant"]] + suffix]
+            rows.append([*place, "failed", *[NO_FIGURE] * 5, _verdict(False)])
         for activity, cost in result.get("costs", {}).items():
             ratio = cost["ratio"]
             rows.append(
@@ -185,7 +189,8 @@ def _flat(part: Figures) -> str:
 def _origin(part: Figures) -> str:
     machine = part["machine"]
     return (
-        f"Finished {part['finished']} after {part['minutes']} minutes; {machine['processor']}, "
+        f"Finished {part['finished']} after {part['minutes']} minutes, with a load average of "
+        f"{part['load_average_at_start']} at the start; {machine['processor']}, "
         f"{machine['cores']} cores, Python {machine['python']}, torch {machine['torch']}."
     )
 
