@@ -1,6 +1,7 @@
 """Measurements in separate processes, so that time and memory belong to one measurement only."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -11,18 +12,23 @@ from typing import Any
 from tclgraph import __version__
 from tclgraph.environment import environment, peak_megabytes
 
-RESULTS = Path(__file__).parent.parent / "results" / "benchmarks"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "results" / "benchmarks"
 
 
-def in_own_process(module: str, *arguments: str) -> dict[str, float]:
+def in_own_process(module: str, *arguments: str, package: Path | None = None) -> dict[str, Any]:
     """Run a benchmark module in a new process, and return the JSON object that it prints last.
 
-    The calling process must use little memory: the peak memory of a new process starts at the peak
-    of its parent.
+    `package` is the folder that contains the package to measure; None means the installed one. The
+    calling process must use little memory: the peak memory of a new process starts at the peak of
+    its parent.
     """
     command = [sys.executable, "-m", module, *arguments]
-    process = subprocess.run(command, capture_output=True, text=True, check=True)
-    result: dict[str, float] = json.loads(process.stdout.splitlines()[-1])
+    variables = {**os.environ, "PYTHONPATH": str(package)} if package else None
+    process = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=variables
+    )
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return result
 
 

@@ -1,0 +1,202 @@
+"""Cost per event early and late in a long stream; runs in its own process, prints JSON.
+
+Streams are synthetic, with two million events and the numbers of sources and targets of well-known
+logs. *Early* begins at event 50,000, or where sources have 20 events on average if that is later.
+*Late* is the end of the stream. Early and late measurements alternate, and each window or block is
+visited once, so nothing comes from a cache that another measurement filled.
+
+    python -m benchmarks.flat_cost SHAPE VARIANT THREADS
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.model_speed import VARIANTS
+from tclgraph import registry
+from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
+from tclgraph.events.synthetic import SyntheticConfig, synthesize
+from tclgraph.models.learned import LearnedModel
+from tclgraph.models.ranker.model import Ranker
+from tclgraph.models.tcl.model import TCL
+
+NUM_EVENTS = 2_000_000
+SHAPES = {
+    "lastfm": SyntheticConfig(events=NUM_EVENTS, sources=980, targets=1_000, days=1_587.0),
+    "reddit": SyntheticConfig(events=NUM_EVENTS, sources=10_000, targets=984, days=31.0),
+    "mathoverflow": SyntheticConfig(
+        events=NUM_EVENTS, sources=24_759, targets=24_759, days=2_350.0, kind="one-mode"
+    ),
+}
+EARLY_EVENT = 50_000
+EVENTS_PER_SOURCE = 20
+SPREAD = 0.25
+"""Early windows lie between the early event and 1.25 times its number; late ones as far apart."""
+NUM_WINDOWS = 48
+"""Maximum number of windows; every other one is drawn, the rest are trained on."""
+NUM_BLOCKS = 12
+EVENTS_PER_BLOCK = 256
+CELLS_PER_BLOCK = 1 << 21
+"""The protocol's limit of scores per block."""
+
+
+def split_at(stream: EventStream, train_end: int) -> Split:
+    """Return a split by hand, with one validation event."""
+    return Split(
+        events=stream,
+        train_end=train_end,
+        valid_end=train_end + 1,
+        shares="by hand",
+        by="rows",
+        seen_only=False,
+    )
+
+
+def build(variant: str, split: Split) -> tuple[LearnedModel, int]:
+    """Return a prepared model and its number of windows."""
+    name, settings = VARIANTS[variant]
+    model = registry.build(name, **settings)
+    assert isinstance(model, LearnedModel)
+    return model, model.prepare(split)
+
+
+def draw(model: LearnedModel, window: int, random: np.random.Generator) -> None:
+    """Draw what a training step on a window needs, without encoding anything."""
+    if isinstance(model, TCL):
+        event = model.windows.events(window)
+        negatives = model.draw_negatives(event, random)
+        model.windows.sampled_roots(event, negatives, model.network.encoder.absent_node)
+    elif isinstance(model, Ranker):
+        match = model.network.match
+        model.windows.draw(window, random, match.encoder.absent_node if match else None)
+
+
+def step(
+    model: LearnedModel,
+    optimizer: torch.optim.Optimizer,
+    window: int,
+    random: np.random.Generator,
+) -> None:
+    """Make a gradient step on a window."""
+    optimizer.zero_grad(set_to_none=True)
+    model.loss(window, random).backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+
+
+class Samples:
+    """Microseconds per event of an activity, early and late."""
+
+    def __init__(self) -> None:
+        self.early: list[float] = []
+        self.late: list[float] = []
+
+    def add(self, job: Callable[[], object], num_events: int, *, is_late: bool) -> None:
+        """Run a job and record its time per event."""
+        started = time.perf_counter()
+        job()
+        cost = 1e6 * (time.perf_counter() - started) / num_events
+        (self.late if is_late else self.early).append(cost)
+
+    def figures(self, skip: int = 0) -> dict[str, float]:
+        """Return medians, their ratio and, to show outliers, means."""
+        early, late = np.array(self.early[skip:]), np.array(self.late[skip:])
+        return {
+            "early_microseconds": round(float(np.median(early)), 2),
+            "late_microseconds": round(float(np.median(late)), 2),
+            "ratio": round(float(np.median(late) / np.median(early)), 3),
+            "early_mean": round(float(early.mean()), 2),
+            "late_mean": round(float(late.mean()), 2),
+            "samples": len(early),
+        }
+
+
+def in_turn(number: int) -> tuple[bool, bool]:
+    """Return the order of late and early; the first of a pair finds a colder processor cache."""
+    return (False, True) if number % 2 == 0 else (True, False)
+
+
+def training_costs(model: LearnedModel, num_windows: int, early: int) -> dict[str, Any]:
+    """Measure drawing and training on windows of both places."""
+    size = model.config.batch_size
+    span = int(SPREAD * early) // size
+    count = min(NUM_WINDOWS, span)
+    offsets = np.linspace(0, span - 1, count).astype(np.int64)
+    windows = {False: early // size + offsets, True: num_windows - 1 - span + offsets}
+    optimizer = model.make_optimizer()
+    for window in (num_windows // 2, num_windows // 2 + 1):  # compiles
+        draw(model, window, np.random.default_rng(0))
+        step(model, optimizer, window, np.random.default_rng(0))
+    drawing, training = Samples(), Samples()
+    for number in range(count):
+        for is_late in in_turn(number // 2):
+            window, random = int(windows[is_late][number]), np.random.default_rng(number)
+            if number % 2 == 0:
+                drawing.add(partial(draw, model, window, random), size, is_late=is_late)
+            else:
+                training.add(partial(step, model, optimizer, window, random), size, is_late=is_late)
+    return {"drawing": drawing.figures(), "training": training.figures()}
+
+
+def follow(model: LearnedModel, events: EventStream) -> None:
+    """Observe events and answer one query, because some models follow events when asked."""
+    model.observe(events)
+    model.score(events.source[-1:], events.time[-1:])
+
+
+def state_costs(
+    stream: EventStream, models: dict[bool, LearnedModel], starts: dict[bool, int]
+) -> dict[str, Any]:
+    """Measure observing and ranking blocks of events; the keys say whether it is late."""
+    size = block_size(stream)
+    for is_late, model in models.items():
+        model.forget()
+        follow(model, stream[: starts[is_late]])
+    observing, ranking = Samples(), Samples()
+    for number in range(NUM_BLOCKS + 1):
+        for is_late in in_turn(number):
+            model = models[is_late]
+            first = starts[is_late] + 2 * number * size
+            observed, ranked = stream[first : first + size], stream[first + size : first + 2 * size]
+            observing.add(partial(follow, model, observed), size, is_late=is_late)
+            ranking.add(partial(model.score_each, ranked), size, is_late=is_late)
+    # The first block compiles.
+    return {"observing": observing.figures(skip=1), "ranking": ranking.figures(skip=1)}
+
+
+def block_size(stream: EventStream) -> int:
+    """Return the number of events that the protocol ranks together."""
+    return min(EVENTS_PER_BLOCK, CELLS_PER_BLOCK // stream.num_targets)
+
+
+def measure(shape: str, variant: str) -> dict[str, Any]:
+    config = SHAPES[shape]
+    stream = synthesize(config)
+    early = max(EARLY_EVENT, EVENTS_PER_SOURCE * config.sources)
+    starts = {False: early, True: len(stream) - 2 * (NUM_BLOCKS + 1) * block_size(stream) - 1}
+    models = {}
+    for is_late, start in starts.items():
+        started = time.perf_counter()
+        models[is_late], num_windows = build(variant, split_at(stream, start))
+        prepare_seconds = time.perf_counter() - started
+    return {
+        "early_event": early,
+        "late_event": starts[True],
+        "prepare_seconds": round(prepare_seconds, 2),
+        "costs": {
+            **training_costs(models[True], num_windows, early),
+            **state_costs(stream, models, starts),
+        },
+    }
+
+
+if __name__ == "__main__":
+    shape_name, variant_name, num_threads = sys.argv[1:]
+    torch.set_num_threads(int(num_threads))
+    print(json.dumps(measure(shape_name, variant_name)))
