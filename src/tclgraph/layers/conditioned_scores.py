@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tclgraph.features.block import MOVING_FEATURES, STEADY_FEATURES, CandidateFeatures
 from tclgraph.layers import conditioned_kernels as kernels
-from tclgraph.layers.parallel import even_cuts, run_in_parts
+from tclgraph.threads import even_cuts, num_parts, run_in_parts
 
 # Fewer pairs of a query and a candidate are not worth a second thread.
 _MIN_PAIRS_PER_THREAD = 20_000
@@ -75,7 +75,7 @@ class _Scores(torch.autograd.Function):
         def work(_: int, first: int, last: int) -> None:
             kernels.forward(first, last, candidates, weights, coefficient, scores)
 
-        run_in_parts(work, even_cuts(score_BK.shape[1], _num_parts(score_BK)))
+        run_in_parts(even_cuts(score_BK.shape[1], _num_parts(score_BK)), work)
         return score_BK
 
     @staticmethod
@@ -84,10 +84,10 @@ class _Scores(torch.autograd.Function):
         candidates, weights = _candidates(ctx.features), _weights(weight_HF, bias_H)
         coefficient = coefficient_BH.contiguous().numpy()
         gradient = gradient_BK.contiguous().numpy()
-        num_parts = _num_parts(gradient_BK)
-        weight_gradient = weight_HF.new_zeros(num_parts, *weight_HF.shape)
-        bias_gradient = bias_H.new_zeros(num_parts, *bias_H.shape)
-        coefficient_gradient = coefficient_BH.new_zeros(num_parts, *coefficient_BH.shape)
+        parts = _num_parts(gradient_BK)
+        weight_gradient = weight_HF.new_zeros(parts, *weight_HF.shape)
+        bias_gradient = bias_H.new_zeros(parts, *bias_H.shape)
+        coefficient_gradient = coefficient_BH.new_zeros(parts, *coefficient_BH.shape)
 
         def work(part: int, first: int, last: int) -> None:
             of_weights = _weights(weight_gradient[part], bias_gradient[part])
@@ -98,7 +98,7 @@ class _Scores(torch.autograd.Function):
             for columns, of_group in zip(_GROUPS, of_weights[1:], strict=True):
                 weight_gradient[part][:, columns] = torch.from_numpy(of_group)
 
-        run_in_parts(work, even_cuts(gradient.shape[1], num_parts))
+        run_in_parts(even_cuts(gradient.shape[1], parts), work)
         return None, weight_gradient.sum(0), bias_gradient.sum(0), coefficient_gradient.sum(0)
 
 
@@ -116,4 +116,4 @@ def _weights(weight_HF: Tensor, bias_H: Tensor) -> kernels.Weights:
 
 
 def _num_parts(score_BK: Tensor) -> int:
-    return max(1, min(torch.get_num_threads(), score_BK.numel() // _MIN_PAIRS_PER_THREAD))
+    return num_parts(score_BK.numel(), _MIN_PAIRS_PER_THREAD)

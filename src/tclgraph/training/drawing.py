@@ -28,7 +28,7 @@ def drawn_batches(
     """
 
     def draw(batch: int, random: np.random.Generator) -> Drawn:
-        return Drawn(model.draw(batch, random), random)
+        return Drawn(model.draw_batch(batch, random), random)
 
     num_threads = torch.get_num_threads()
     if not model.draws_ahead or num_threads == 1:

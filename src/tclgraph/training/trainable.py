@@ -42,7 +42,7 @@ class Trainable(Model):
         """
         return False
 
-    def draw(self, batch: int, random: np.random.Generator) -> Any:  # noqa: ARG002
+    def draw_batch(self, batch: int, random: np.random.Generator) -> Any:  # noqa: ARG002
         """Return what `loss` needs of a batch and what does not depend on the network.
 
         The random numbers that it takes come before those of `loss`. By default all is drawn in
@@ -52,7 +52,7 @@ class Trainable(Model):
 
     @abstractmethod
     def loss(self, batch: Any, random: np.random.Generator) -> Tensor:
-        """Return the loss of a batch, given as a number or as what `draw` has returned for it.
+        """Return the loss of a batch, given as a number or as what `draw_batch` has returned for it.
 
         Equal generators give equal losses.
         """

@@ -123,6 +123,7 @@ class ScoreHeads(nn.Module):
         if not self.config.nearby_features:
             self.candidate_scaling.drop(_NEARBY)
 
+    @torch.no_grad()
     def log_probabilities(
         self, features: HistoryFeatures, match_BT: Tensor | None, repeat_bias: float = 0.0
     ) -> Tensor:
@@ -135,9 +136,11 @@ class ScoreHeads(nn.Module):
         scores = self._scores(features, column_of, source_BF, score_BT, repeat_bias)
         query_P = self._index(features.pair_query)
         cell_P = query_P * score_BT.shape[1] + self._index(features.pair_target)
-        log_probability_BT = scores.new_BK + scores.log_new_B[:, None]
+        # In place, because the table is large and gets no gradient.
+        log_probability_BT = scores.new_BK.add_(scores.log_new_B[:, None])
         repeat_P = scores.repeat_P + scores.log_repeat_B[query_P]
-        return log_probability_BT.flatten().index_put((cell_P,), repeat_P).view_as(score_BT)
+        log_probability_BT.view(-1).index_put_((cell_P,), repeat_P)
+        return log_probability_BT
 
     def loss(
         self,
@@ -194,10 +197,10 @@ class ScoreHeads(nn.Module):
         score_BK: Tensor,
         repeat_bias: float = 0.0,
     ) -> Scores:
-        """Return the scores of both heads; `score_BK` are those of the explore head."""
+        """Return the scores of both heads; `score_BK` are those of the explore head, overwritten."""
         column_M = column_of[features.neighbor_target]
         cell = (features.neighbor_query * score_BK.shape[1] + column_M)[column_M >= 0]
-        new_BK = score_BK.flatten().index_fill(0, self._index(cell), _LOG_ZERO).view_as(score_BK)
+        score_BK.view(-1).index_fill_(0, self._index(cell), _LOG_ZERO)
         repeat_P = self._repeat_scores(features, source_BF)
         weighted_P = repeat_P
         if len(features.pair_log_weight):
@@ -205,13 +208,13 @@ class ScoreHeads(nn.Module):
         num_repeats = np.diff(features.neighbor_start)
         log_new_B, log_repeat_B = self._normalizers(
             source_BF,
-            new_BK.logsumexp(dim=1),
+            score_BK.logsumexp(dim=1),
             log_sum_exp(weighted_P, self._index(features.pair_query), len(num_repeats)),
             no_repeat=self._index(num_repeats == 0),
             all_repeat=self._index(num_repeats == len(column_of)),
             repeat_bias=repeat_bias,
         )
-        return Scores(new_BK, log_new_B, repeat_P, log_repeat_B)
+        return Scores(score_BK, log_new_B, repeat_P, log_repeat_B)
 
     def _repeat_scores(self, features: HistoryFeatures, source_BF: Tensor) -> Tensor:
         """Return the scores of all pairs.

@@ -27,6 +27,10 @@ from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
 
 
+# Features of fewer events are computed by one thread.
+_MIN_EVENTS_TO_SHARE = 32
+
+
 class RankerNetwork(nn.Module):
     """The score heads, and the encoder if there is one."""
 
@@ -83,13 +87,13 @@ class Ranker(LearnedModel):
         # With an encoder drawing is a small part, and the network makes better use of the threads.
         return self.config.encoder is None
 
-    def draw(self, batch: int, random: np.random.Generator) -> Window:
+    def draw_batch(self, batch: int, random: np.random.Generator) -> Window:
         match = self.network.match
         absent_node = None if match is None else match.encoder.absent_node
         return self.windows.draw(batch, random, absent_node)
 
     def loss(self, batch: int | Window, random: np.random.Generator) -> Tensor:
-        window = self.draw(batch, random) if isinstance(batch, int) else batch
+        window = self.draw_batch(batch, random) if isinstance(batch, int) else batch
         return self.window_loss(window, random)
 
     def window_loss(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
@@ -143,8 +147,14 @@ class Ranker(LearnedModel):
             match_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
         else:
             self.graph.append(events)
-        features = self._history.features(events.source, events.time, reveal=True)
-        return self._log_probabilities(features, match_BT)
+        num_threads = torch.get_num_threads() if len(events) >= _MIN_EVENTS_TO_SHARE else 1
+        scores, first = [], 0
+        for features in self._history.next_features(events.source, events.time, num_threads):
+            rows = slice(first, first + len(features.source))
+            match = None if match_BT is None else match_BT[rows]
+            scores.append(self._log_probabilities(features, match))
+            first = rows.stop
+        return np.concatenate(scores)
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
         bias = self.config.repeat_bias
