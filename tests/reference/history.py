@@ -13,8 +13,8 @@ from typing import NamedTuple
 HOUR, DAY, WEEK = 3_600.0, 86_400.0, 604_800.0
 
 # How many latest events, neighbors and choices count.
+MAX_EVENTS = 2_000
 MAX_PAIRS = 512
-MAX_VISITS = 64
 NEARBY_SOURCE_EVENTS = 100
 NEARBY_NEIGHBORS = 20
 NEARBY_EVENTS = 20
@@ -73,7 +73,8 @@ class History:
 
     def latest_neighbors(self, source: int) -> list[int]:
         """Return the neighbors that have pair features (the source itself after a self-loop)."""
-        neighbors = latest_first([event.neighbor for event in self.interactions(source)])
+        events = self.interactions(source)[-MAX_EVENTS:]
+        neighbors = latest_first([event.neighbor for event in events])
         return neighbors[:MAX_PAIRS]
 
     # Source features
@@ -83,7 +84,12 @@ class History:
         as_source = [event.time for event in events if event.is_source]
         as_target = [event.time for event in events if not event.is_source]
         neighbors = [event.neighbor for event in events]
-        is_new = [neighbor not in neighbors[:index] for index, neighbor in enumerate(neighbors)]
+        is_new = [
+            neighbor not in neighbors[max(index - MAX_EVENTS + 1, 0) : index]
+            for index, neighbor in enumerate(neighbors)
+        ]
+        num_events = min(len(events), MAX_EVENTS)
+        num_neighbors = len(set(neighbors[-MAX_EVENTS:]))
         return {
             "event_age": age([event.time for event in events], now),
             "has_event": float(bool(events)),
@@ -96,19 +102,19 @@ class History:
             "as_target_hour": num_within(HOUR, as_target, now),
             "as_target_day": num_within(DAY, as_target, now),
             "as_target_week": num_within(WEEK, as_target, now),
-            "num_events": log1p(len(events)),
+            "num_events": log1p(num_events),
             "new_share_1": sum(is_new[-1:]) / 1,
             "new_share_4": sum(is_new[-4:]) / 4,
             "new_share_16": sum(is_new[-16:]) / 16,
             "new_share_64": sum(is_new[-64:]) / 64,
-            "neighbors_per_event": len(set(neighbors)) / (len(events) + 1),
-            "num_neighbors": log1p(len(set(neighbors))),
+            "neighbors_per_event": num_neighbors / (num_events + 1),
+            "num_neighbors": log1p(num_neighbors),
         }
 
     # Pair features
 
     def pair_features(self, source: int, neighbor: int, now: float) -> Features:
-        events = self.interactions(source)
+        events = self.interactions(source)[-MAX_EVENTS:]
         shared = [event for event in events if event.neighbor == neighbor]
         forward = [event.time for event in shared if event.is_source]
         backward = [event.time for event in shared if not event.is_source]
@@ -123,7 +129,7 @@ class History:
             after.neighbor
             for before, after in pairwise(events)
             if before.neighbor == latest_neighbor
-        ][-MAX_VISITS:]
+        ]
         return {
             "age": age(both, now),
             "forward_age": age(forward, now),

@@ -138,10 +138,7 @@ def compute_block(
         if len(offset):
             true_row = lists.row_of[events.node[2 * known + 1] - events.first_target]
             weights = pairs.log_weight[pairs.start[query] :]
-            latest = lists.instance[:num_neighbors]
-            num_pairs = sample_rows(
-                latest, true_row, offset[query], events, lists.count, lists.row, weights
-            )
+            num_pairs = sample_rows(num_neighbors, true_row, offset[query], lists.row, weights)
         else:
             num_pairs = num_neighbors
         pairs.start[query + 1] = pairs.start[query] + num_pairs
@@ -180,7 +177,7 @@ def compute_block(
 def _empty_pairs(num_queries: int, num_targets: int, is_sampled: bool) -> Any:
     """Return arrays with room for all pairs; what is not used takes no memory."""
     most = min(MAX_PAIRS, num_targets)
-    room = num_queries * (min(SAMPLED_PAIRS + 2, most) if is_sampled else most)
+    room = num_queries * (min(SAMPLED_PAIRS + 1, most) if is_sampled else most)
     return Pairs(
         np.zeros(num_queries + 1, np.int64),
         np.empty(num_queries * most, np.int64),

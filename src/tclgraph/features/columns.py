@@ -16,17 +16,19 @@ All features describe the events strictly before the query, in single precision:
   of the missing role are 0.
 - A self-loop is one event in which the node is the source. As a candidate the node is the target
   of this event, too. In the source and pair features it is its own neighbor; elsewhere it is not.
-- Pairs are the source and each of its latest 512 neighbors.
+- The source and pair features count the latest 2,000 events of the source; an event is a new pair
+  if there was none with the same node among the 1,999 before. Of the neighbors in these events the
+  latest 512 have pair features.
 """
 
 from enum import IntEnum
 
 WINDOWS = (3_600.0, 86_400.0, 604_800.0)
 """Lengths of the time windows in seconds: an hour, a day and a week."""
+MAX_EVENTS = 2_000
+"""Number of a source's latest events that count for source and pair features."""
 MAX_PAIRS = 512
 """Number of latest neighbors of the source that have pair features."""
-MAX_VISITS = 64
-"""Number of latest events with the source's latest neighbor after which the next is counted."""
 RECENT_EVENTS = (1, 4, 16, 64)
 """Numbers of latest events for which the share of new pairs is a feature of the source."""
 

@@ -45,6 +45,7 @@ class InteractionLog:
         self._pair_table = PairTable()
         self._last_of_pair: IntArray = np.empty(0, np.int64)
         self._last_instance: IntArray = np.full(graph.space.num_nodes, NONE)
+        self._oldest_instance: IntArray = np.full(graph.space.num_nodes, NONE)
         self._newest: IntArray = np.full(graph.space.num_nodes, NONE)
 
     def events(self) -> Events:
@@ -81,6 +82,7 @@ class InteractionLog:
                 entry,
                 self._last_of_pair,
                 self._last_instance,
+                self._oldest_instance,
                 self._newest,
                 self._num_listed,
                 self.events(),

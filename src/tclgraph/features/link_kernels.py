@@ -6,7 +6,7 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import MAX_PAIRS
+from tclgraph.features.columns import MAX_EVENTS, MAX_PAIRS
 from tclgraph.features.latest_kernels import list_latest, num_pair_events
 from tclgraph.features.log_arrays import (
     EVENTS_PER_LIST,
@@ -25,6 +25,7 @@ def link_events(
     entry: IntArray,
     last_of_pair: IntArray,
     last_instance: IntArray,
+    oldest_instance: IntArray,
     newest: IntArray,
     num_listed: int,
     events: Events,
@@ -32,8 +33,9 @@ def link_events(
     """Write the links of all events from this one on, while there is room for further lists.
 
     Return the next event, and the length of `Events.lists` in use. `entry` numbers the pairs of the
-    events up to the last. The three arrays after it say, for every pair and every node, what came
-    last: they are read and updated.
+    events up to the last. The arrays after it say, for every pair, its last event, and for every
+    node its last instance, the oldest one that counts, and that at which it gained its newest
+    neighbor: they are read and updated.
     """
     node = events.node
     num_events = len(events.time)
@@ -46,11 +48,20 @@ def link_events(
         is_loop = node[source] == node[target]
         if len(events.earlier_targets):
             _list_earlier_targets(event, last_instance[node[source]], events)
-        _link_node(source, last_instance[node[source]], is_new, events)
         # Both sides of a self-loop follow the same event.
-        _link_node(target, last_instance[node[target]], is_new, events)
-        last_instance[node[target]] = target
-        last_instance[node[source]] = source
+        for instance in (target, source):
+            _link_node(instance, last_instance[node[instance]], events)
+        for instance in (target, source):
+            last_instance[node[instance]] = instance
+            if oldest_instance[node[instance]] < 0:
+                oldest_instance[node[instance]] = instance
+        oldest_instance[node[source]] = _count_neighbors(
+            source, oldest_instance[node[source]], events
+        )
+        if not is_loop:
+            oldest_instance[node[target]] = _count_neighbors(
+                target, oldest_instance[node[target]], events
+            )
         for instance in (source, target):
             events.previous_neighbor[instance] = NOT_NEW
             if is_new and not is_loop:
@@ -113,24 +124,47 @@ def _link_pair(event: int, previous: int, events: Events) -> None:
 
 
 @kernel
-def _link_node(instance: int, previous: int, is_new: bool, events: Events) -> None:
+def _link_node(instance: int, previous: int, events: Events) -> None:
     """Write the links of an instance to the previous instance of its node."""
-    hops, totals, node = events.hops, events.totals, events.node
+    hops, node = events.hops, events.node
     hops[instance, Hop.NEIGHBOR] = node[instance ^ 1]
     hops[instance, Hop.PREVIOUS] = previous
     hops[instance, Hop.NEXT] = -1
     hops[instance, Hop.NEXT_NEIGHBOR] = -1
-    totals[instance, Total.EVENTS] = 1
-    totals[instance, Total.NEIGHBORS] = is_new
-    totals[instance, Total.LIST] = -1
-    events.is_new[instance] = np.uint64(is_new)
+    events.totals[instance, Total.EVENTS] = 1
+    events.totals[instance, Total.NEIGHBORS] = 0
+    events.totals[instance, Total.LIST] = -1
+    events.is_new[instance] = np.uint64(0)
     if previous >= 0:
-        totals[instance, Total.EVENTS] += totals[previous, Total.EVENTS]
-        totals[instance, Total.NEIGHBORS] += totals[previous, Total.NEIGHBORS]
-        events.is_new[instance] |= events.is_new[previous] << np.uint64(1)
-        if hops[previous, Hop.NEXT] < 0:  # unless a self-loop's source has set it
-            hops[previous, Hop.NEXT] = instance
-            hops[previous, Hop.NEXT_NEIGHBOR] = node[instance ^ 1]
+        events.totals[instance, Total.EVENTS] += events.totals[previous, Total.EVENTS]
+        # Of a self-loop it is the source's instance that is next; it comes after the target's.
+        hops[previous, Hop.NEXT] = instance
+        hops[previous, Hop.NEXT_NEIGHBOR] = node[instance ^ 1]
+
+
+@kernel
+def _count_neighbors(instance: int, oldest: int, events: Events) -> int:
+    """Count the neighbors in the node's latest MAX_EVENTS events; return the oldest of these.
+
+    `oldest` is the oldest one before the instance is added.
+    """
+    hops, pairs, totals = events.hops, events.pairs, events.totals
+    event, previous = instance >> 1, hops[instance, Hop.PREVIOUS]
+    number = totals[previous, Total.NEIGHBORS] if previous >= 0 else 0
+    if totals[instance, Total.EVENTS] - totals[oldest, Total.EVENTS] == MAX_EVENTS:
+        following = pairs[oldest >> 1, PairLink.NEXT]
+        number -= following < 0 or following == event
+        oldest = hops[oldest, Hop.NEXT]
+    earlier = pairs[event, PairLink.PREVIOUS]
+    is_new = earlier < 0
+    if not is_new:
+        node = events.node
+        side = 0 if node[2 * earlier] == node[instance] else 1
+        is_new = totals[2 * earlier + side, Total.EVENTS] < totals[oldest, Total.EVENTS]
+    totals[instance, Total.NEIGHBORS] = number + is_new
+    before = events.is_new[previous] << np.uint64(1) if previous >= 0 else np.uint64(0)
+    events.is_new[instance] = before | np.uint64(is_new)
+    return oldest
 
 
 @kernel

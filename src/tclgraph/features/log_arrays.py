@@ -68,7 +68,7 @@ class Total(IntEnum):
     EVENTS = 0
     """Number of its events."""
     NEIGHBORS = 1
-    """Number of its neighbors, itself included if it has a self-loop."""
+    """Number of its neighbors in its latest MAX_EVENTS events, itself included after a self-loop."""
     LIST = 2
     """Position in `Events.lists` of its latest neighbors, if they are listed there."""
 
@@ -89,7 +89,8 @@ class Events(NamedTuple):
     totals: IntArray
     """[2E, Total]"""
     is_new: Any
-    """[2E] Bit n says whether the node's n-th latest event was a new pair, for 64 events."""
+    """[2E] Bit n says whether the node's n-th latest event was with a node that it had no event
+    with among the MAX_EVENTS - 1 before, for 64 events."""
     previous_neighbor: IntArray
     """[2E] Instance at which the node gained its previous neighbor; NOT_NEW unless the event is a
     new pair. Following these links lists a node's neighbors, the newest first."""

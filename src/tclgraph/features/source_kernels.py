@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import RECENT_EVENTS, WINDOWS, SourceColumn
+from tclgraph.features.columns import MAX_EVENTS, RECENT_EVENTS, WINDOWS, SourceColumn
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes, Total
 from tclgraph.features.logarithm_kernels import log_one_plus
 
@@ -33,7 +33,7 @@ def write_source(source: int, now: float, events: Events, nodes: Nodes, features
         as_target -= state[NodeColumn.LOOPS_HOUR + window]
         features[SourceColumn.AS_SOURCE_HOUR + window] = log_one_plus(as_source)
         features[SourceColumn.AS_TARGET_HOUR + window] = log_one_plus(as_target)
-    num_events = events.totals[instance, Total.EVENTS]
+    num_events = min(events.totals[instance, Total.EVENTS], MAX_EVENTS)
     num_neighbors = events.totals[instance, Total.NEIGHBORS]
     features[SourceColumn.NUM_EVENTS] = log_one_plus(num_events)
     features[SourceColumn.NEIGHBORS_PER_EVENT] = num_neighbors / (num_events + 1)
