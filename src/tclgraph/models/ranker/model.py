@@ -27,8 +27,10 @@ from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
 
 
-# Features of fewer events are computed by one thread.
+# Features of fewer events are computed by one thread, and those of more one part after another,
+# because a source may have hundreds of pairs.
 _MIN_EVENTS_TO_SHARE = 32
+_MAX_EVENTS_AT_ONCE = 128
 
 
 class RankerNetwork(nn.Module):
@@ -148,12 +150,16 @@ class Ranker(LearnedModel):
         else:
             self.graph.append(events)
         num_threads = torch.get_num_threads() if len(events) >= _MIN_EVENTS_TO_SHARE else 1
-        scores, first = [], 0
-        for features in self._history.next_features(events.source, events.time, num_threads):
-            rows = slice(first, first + len(features.source))
-            match = None if match_BT is None else match_BT[rows]
-            scores.append(self._log_probabilities(features, match))
-            first = rows.stop
+        start, num_done = len(self.graph) - len(events), 0
+        scores = []
+        while num_done < len(events):
+            self._history.update(start + num_done)
+            some = events[num_done : num_done + _MAX_EVENTS_AT_ONCE]
+            for features in self._history.next_features(some.source, some.time, num_threads):
+                rows = slice(num_done, num_done + len(features.source))
+                match = None if match_BT is None else match_BT[rows]
+                scores.append(self._log_probabilities(features, match))
+                num_done = rows.stop
         return np.concatenate(scores)
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
