@@ -5,12 +5,13 @@ back from the query time, so vectors change with time, without any event.
 
 A chunk of queries scores all targets at all of its query times. Within a chunk most targets keep
 their neighbors and differ only in the time that has passed, so they are encoded at all times by
-matrix products. Targets that an event of the chunk has changed are encoded again, pair by pair.
+matrix products. Targets that an event of the chunk has changed are encoded again, at all times from
+the change on.
 
 *Turns* are the cosines and sines of a timestamp, from which the encodings of all intervals that
 begin or end there are computed (see `TimeEncoding.turns`).
 
-Shapes: R rows (nodes), B times per row, N neighbors of a row, T targets, D width, P = 2D turns of a
+Shapes: R rows (nodes), B query times, N neighbors of a row, T targets, D width, P = 2D turns of a
 timestamp, H hidden width of the decoder, C columns of a batch.
 """
 
@@ -23,13 +24,14 @@ import numpy as np
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.folded_attention import Past
 from tclgraph.layers.pair_decoder import PairDecoder
-from tclgraph.layers.temporal_attention import Past
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.models.learned import LearnedModel
 from tclgraph.objectives.pairwise import logistic_loss
@@ -44,6 +46,11 @@ from tclgraph.training.config import TrainingConfig
 CHUNK_SIZE = 2048
 """Number of vectors (rows times query times) to encode per chunk, so that intermediate arrays fit
 in cache."""
+ROWS_PER_CHUNK = 256
+"""Number of rows to encode per chunk if every row has a single time."""
+# Targets that change within a chunk of queries are encoded from the query at which they change on,
+# those of so many consecutive queries together.
+_QUERIES_PER_START = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,14 +172,26 @@ class AttentionModel(LearnedModel):
     # Ranking
 
     @abstractmethod
-    def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, num_revealed: IntArray
-    ) -> Tensor:
-        """Return the vectors of nodes with these neighbors at times, [R, B, D].
+    def fold(self) -> None:
+        """Multiply weights with each other that inference needs; called before `encode`."""
 
-        `now` holds the turns of the times: [B, P] if all rows share them, or else [R, B, P].
-        `num_revealed` is, for each row, the number of events of the current chunk that it depends
-        on.
+    @abstractmethod
+    def encode(
+        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+    ) -> Tensor:
+        """Return the vectors of nodes with these neighbors, each at its own time, [R, D].
+
+        `now_RP` holds the turns of the times. `num_revealed` is, for each row, the number of events
+        of the current chunk that it depends on.
+        """
+
+    @abstractmethod
+    def decoder_inputs(
+        self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor, num_revealed: IntArray
+    ) -> Tensor:
+        """Return the decoder's hidden input of targets with these neighbors at times, [R, B, H].
+
+        Either all rows have neighbors or none has; then the result may have B = 1.
         """
 
     def past(self, neighbors: RecentNeighbors, neighbor_RND: Tensor) -> Past:
@@ -181,113 +200,129 @@ class AttentionModel(LearnedModel):
         turns = self._turns if len(self._turns) else self._turns.new_zeros(1, self._turns.shape[1])
         # Positions without a neighbor are masked; their values are ignored.
         event = np.maximum(neighbors.instance, 0) // 2
-        return Past(neighbor_RND, turns[index(event)], index(is_real))
+        return Past(neighbor_RND, functional.embedding(index(event), turns), index(is_real))
 
-    def has_changed(self, neighbors: RecentNeighbors, num_revealed: IntArray) -> BoolArray:
-        """Return which targets have changed since the start of the chunk, [B, T].
+    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+        """Return which targets changed between a query and the query before it, [B, T].
 
-        Targets that have new neighbors need not be included.
+        `neighbors` are those at the first query. A target that has a new neighbor since the query
+        before need not be included, and a target that has not changed may be.
         """
-        return np.zeros((len(num_revealed), len(neighbors.node)), dtype=bool)
-
-    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
-        self.check_fitted()
-        return self.score_revealed(np.zeros(len(source), dtype=np.int64), source, time)
+        return np.zeros((num_queries, len(neighbors.node)), dtype=bool)
 
     @torch.no_grad()
-    def score_revealed(
-        self, num_revealed: IntArray, source: IntArray, time: FloatArray
-    ) -> ScoreArray:
-        """Return the scores of all targets, after a number of events of the current chunk.
-
-        The graph may already hold all events of the chunk: neighbors are strictly earlier than the
-        query time, so scores do not depend on later events.
-        """
-        size = self.queries_per_chunk
-        chunks = [slice(start, start + size) for start in range(0, len(source), size)]
-        parts = [
-            self._score_chunk(num_revealed[chunk], source[chunk], time[chunk]) for chunk in chunks
-        ]
-        if not parts:
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        self.check_fitted()
+        if not len(source):
             return np.empty((0, self.graph.space.num_targets), dtype=np.float32)
-        return torch.cat(parts, dim=1).T.contiguous().cpu().numpy()
+        self.fold()
+        num_revealed = np.zeros(self.queries_per_chunk, dtype=np.int64)
+        order = np.argsort(time, kind="stable")
+        chunks = np.split(order, range(len(num_revealed), len(order), len(num_revealed)))
+        parts = [self.score_chunk(source[chunk], time[chunk], num_revealed) for chunk in chunks]
+        return torch.cat(parts)[self.network.index(np.argsort(order))].cpu().numpy()
 
-    def _score_chunk(self, num_revealed: IntArray, source: IntArray, time: FloatArray) -> Tensor:
-        """Return scores by target, [T, B]."""
-        decoder, index = self.network.decoder, self.network.index
-        targets, count = self.graph.space.target_nodes, len(source)
+    def score_chunk(self, source: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
+        """Return the scores of all targets at the queries of a chunk, [B, T].
+
+        Their times do not decrease. The graph may already hold later events: neighbors are strictly
+        earlier than the query time. A row is a version of a target: its state from a query on,
+        until it changes.
+        """
+        targets = self.graph.space.target_nodes
+        num_revealed = num_revealed[: len(source)]
+        source_RD = self._encode_pairs(source, time, num_revealed)
+        source_BH = self.network.decoder.first_half(source_RD)
+        queries = _Queries(num_revealed, self.turns_of(time, at_end=True), source_BH)
         neighbors = self._neighbors(targets, np.full(len(targets), time[0]))
-        target_TBH = self._decoder_inputs(targets, neighbors, time)
-        query, column = self._changes(targets, neighbors, num_revealed, time)
-        vector_RD = self._encode_pairs(
-            np.concatenate([source, targets[column]]),
-            np.concatenate([time, time[query]]),
-            np.concatenate([num_revealed, num_revealed[query]]),
-        )
-        target_TBH[index(column), index(query)] = decoder.second_half(vector_RD[count:])
-        return decoder.of_halves(decoder.first_half(vector_RD[:count]), target_TBH)
+        first = np.zeros(len(targets), dtype=np.int64)
+        score_BR = [self._score_rows(targets, neighbors, first, queries)]
+        changed_BT = self._changes(neighbors, time)
+        row_BT = np.zeros(changed_BT.shape, dtype=np.int64)
+        row_BT[0] = np.arange(len(targets))
+        row_BT[changed_BT] = len(targets) + np.arange(np.count_nonzero(changed_BT))
+        for start in range(0, len(time), _QUERIES_PER_START):
+            query, column = np.nonzero(changed_BT[start : start + _QUERIES_PER_START])
+            neighbors = self._neighbors(targets[column], time[start + query])
+            rows = self._score_rows(targets[column], neighbors, query, queries.since(start))
+            score_BR.append(functional.pad(rows, (0, 0, start, 0)))
+        # The latest version of a target has the highest number.
+        row = self.network.index(np.maximum.accumulate(row_BT))
+        return torch.cat(score_BR, dim=1).gather(1, row)
 
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
         num_revealed = np.zeros(len(node), dtype=np.int64)
         with torch.no_grad():
+            self.fold()
             return self._encode_pairs(node, np.full(len(node), time), num_revealed).cpu().numpy()
 
     def _neighbors(self, node: IntArray, time: FloatArray) -> RecentNeighbors:
         latest = self.graph.last_instance[node]
         return recent_neighbors(self.graph, latest, time, self.config.neighbors)
 
-    def _decoder_inputs(
-        self, targets: IntArray, neighbors: RecentNeighbors, time: FloatArray
+    def _score_rows(
+        self, node: IntArray, neighbors: RecentNeighbors, first: IntArray, queries: "_Queries"
     ) -> Tensor:
-        """Return the decoder's hidden input of all targets at all times, [T, B, H].
+        """Return the scores of targets at all queries, with the state at query `first`, [B, R]."""
+        now_BP, num_revealed = queries.now_BP, queries.num_revealed[first]
+        score_BR = now_BP.new_empty(len(now_BP), len(node))
+        for rows, some in _by_count(neighbors, max(1, CHUNK_SIZE // len(now_BP))):
+            target_RBH = self.decoder_inputs(node[rows], some, now_BP, num_revealed[rows])
+            score_RB = self.network.decoder.of_halves(queries.source_BH, target_RBH)
+            score_BR[:, self.network.index(rows)] = score_RB.T
+        return score_BR
 
-        The targets are encoded as if no event happened between the times.
-        """
-        now_BP = self.turns_of(time, at_end=True)
-        hidden = self.network.decoder.second_half.out_features
-        target_TBH = now_BP.new_empty(len(targets), len(time), hidden)
-        for rows, neighbors_of_rows in _by_count(neighbors, max(1, CHUNK_SIZE // len(time))):
-            num_revealed = np.zeros(len(rows), dtype=np.int64)
-            vector_RBD = self.encode(targets[rows], neighbors_of_rows, now_BP, num_revealed)
-            target_TBH[self.network.index(rows)] = self.network.decoder.second_half(vector_RBD)
-        return target_TBH
-
-    def _changes(
-        self,
-        targets: IntArray,
-        neighbors: RecentNeighbors,
-        num_revealed: IntArray,
-        time: FloatArray,
-    ) -> tuple[IntArray, IntArray]:
-        """Return pairs of a query and a target that has changed since the first query."""
-        last = np.tile(self.graph.last_instance[targets], len(time))
-        latest = recent_neighbors(self.graph, last, np.repeat(time, len(targets)), 1).instance
-        # A target with the same latest neighbor has the same earlier neighbors too.
-        changed_BT = latest.reshape(len(time), -1) != neighbors.instance[:, 0]
-        query, column = np.nonzero(changed_BT | self.has_changed(neighbors, num_revealed))
-        return query, column
+    def _changes(self, neighbors: RecentNeighbors, time: FloatArray) -> BoolArray:
+        """Return which targets have changed since the query before, [B, T]; none at the first."""
+        changed_BT = self.has_changed(neighbors, len(time))
+        # An event makes its nodes neighbors of each other from the first later query on.
+        begin, end = np.searchsorted(self.graph.time, time[[0, -1]])
+        query = np.searchsorted(time, self.graph.time[begin:end], side="right").repeat(2)
+        column = self.graph.node[2 * begin : 2 * end] - self.graph.space.first_target
+        is_target = column >= 0
+        changed_BT[query[is_target], column[is_target]] = True
+        changed_BT[:1] = False
+        return changed_BT
 
     def _encode_pairs(self, node: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
         """Return the vectors of nodes, each at its own time, [R, D]."""
         vectors_RD = self.network.node.weight.new_empty(len(node), self.config.width)
-        now_RBP = self.turns_of(time, at_end=True)[:, None]
-        for rows, neighbors in _by_count(self._neighbors(node, time), CHUNK_SIZE):
+        now_RP = self.turns_of(time, at_end=True)
+        for rows, neighbors in _by_count(self._neighbors(node, time), ROWS_PER_CHUNK):
             row = self.network.index(rows)
-            vector_RBD = self.encode(node[rows], neighbors, now_RBP[row], num_revealed[rows])
-            vectors_RD[row] = vector_RBD[:, 0]
+            vectors_RD[row] = self.encode(node[rows], neighbors, now_RP[row], num_revealed[rows])
         return vectors_RD
 
 
-def _by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
-    """Divide rows into chunks of this size with similar numbers of neighbors.
+@dataclass(frozen=True, slots=True)
+class _Queries:
+    """The queries of a chunk, in the order of the log."""
 
-    Every chunk has as many columns as its largest number of neighbors, and at least one.
+    num_revealed: IntArray
+    """Number of events of the chunk that the scores of each query depend on."""
+    now_BP: Tensor
+    """Turns of the times."""
+    source_BH: Tensor
+    """Decoder's hidden input of the sources."""
+
+    def since(self, start: int) -> "_Queries":
+        """Return the queries from `start` on."""
+        return _Queries(self.num_revealed[start:], self.now_BP[start:], self.source_BH[start:])
+
+
+def _by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
+    """Divide rows into chunks of at most this size with similar numbers of neighbors.
+
+    Every chunk has as many columns as its largest number of neighbors. Rows without neighbors are
+    not in the same chunk as others.
     """
     count = neighbors.count
     order = np.argsort(count, kind="stable")
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        yield rows, neighbors.of(rows, max(1, int(count[rows[-1]])))
+    num_empty = int(np.count_nonzero(count == 0))
+    for begin, end in ((0, num_empty), (num_empty, len(order))):
+        for start in range(begin, end, size):
+            rows = order[start : min(start + size, end)]
+            yield rows, neighbors.of(rows, int(count[rows[-1]]))
 
 
 def write_rows(table: Tensor, start: int, rows: Tensor) -> Tensor:

@@ -22,7 +22,8 @@ from tclgraph.baselines.recent_attention import (
     AttentionNetwork,
 )
 from tclgraph.events.stream import EventStream
-from tclgraph.layers.temporal_attention import Past, TemporalAttention
+from tclgraph.layers.folded_attention import FoldedAttention
+from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
 
@@ -88,12 +89,6 @@ class TGNNetwork(AttentionNetwork):
         merged: Tensor = self.output(torch.relu(attended + self.hidden(node_RD)))
         return merged
 
-    def at_times(self, node_RBD: Tensor, past: Past, now: Tensor) -> Tensor:
-        """Return the vectors of rows at many times, [R, B, D], without gradients."""
-        attended = self.attention.at_times(node_RBD, past, now, self.encoding)
-        merged: Tensor = self.output(torch.relu(attended + self.hidden(node_RBD)))
-        return merged
-
     def updated_memory(self, memory_RD: Tensor, partner_RD: Tensor, interval_RD: Tensor) -> Tensor:
         """Return memories after an event, from both memories and the encoded interval."""
         message = torch.cat([memory_RD, partner_RD, interval_RD], dim=1)
@@ -137,7 +132,7 @@ class TGN(AttentionModel):
     name = "tgn"
     config_type = TGNConfig
     in_order = True
-    queries_per_chunk = 16
+    queries_per_chunk = 32
     config: TGNConfig
     network: TGNNetwork
 
@@ -193,17 +188,10 @@ class TGN(AttentionModel):
         super().reset_state()
         num_nodes = self.graph.space.num_nodes
         self._memory = self.network.node.weight.new_zeros(num_nodes, self.config.width)
-        self._reset_versions()
-
-    def _reset_versions(self) -> None:
-        """Keep only the current version of every node's state."""
-        self._states: Tensor | None = None
-        self._version = np.arange(self.graph.space.num_nodes)[None]
 
     def update_state(self, events: EventStream) -> None:
         super().update_state(events)
         self._update_memory(len(self.graph) - len(events))
-        self._reset_versions()
 
     @torch.no_grad()
     def _update_memory(self, start: int) -> Tensor:
@@ -225,48 +213,109 @@ class TGN(AttentionModel):
             memory[node_row] = after[row] = updated
         return after
 
-    def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, num_revealed: IntArray
-    ) -> Tensor:
-        index = self.network.index
-        if self._states is None:
-            self._states = self._memory + self.network.node.weight
-        node_version = index(self._version[num_revealed, node])
-        neighbor_version = index(self._version[num_revealed[:, None], neighbors.node])
-        past = self.past(neighbors, self._states[neighbor_version])
-        return self.network.at_times(self._states[node_version][:, None], past, now)
+    def fold(self) -> None:
+        self._fold_weights()
+        self._set_states(self._memory + self.network.node.weight)
+        self._set_versions(np.arange(self.graph.space.num_nodes), 0, 0, 0)
 
-    def has_changed(self, neighbors: RecentNeighbors, num_revealed: IntArray) -> BoolArray:
-        space = self.graph.space
-        is_new_BV = self._version[num_revealed] >= space.num_nodes
-        by_neighbor_BTN = is_new_BV[:, neighbors.node] & neighbors.is_real
-        changed: BoolArray = is_new_BV[:, space.first_target :] | by_neighbor_BTN.any(axis=2)
+    def _fold_weights(self) -> None:
+        network = self.network
+        self._attention = FoldedAttention(network.attention, network.encoding)
+        # A target's vector is read only by the decoder, so both linear maps become a single map.
+        decoder = network.decoder.second_half.weight
+        self._output = decoder @ network.output.weight
+        self._output_bias = decoder @ network.output.bias
+
+    def _set_states(self, state: Tensor) -> None:
+        """Set the table of states, and compute what attention needs of each."""
+        self._state = state
+        self._value = self._attention.values(state)
+        self._hidden = self.network.hidden(state)
+
+    def _set_versions(self, current: IntArray, begin: int, end: int, first_state: int) -> None:
+        """Set which state every node has after 0, 1, … events of the chunk from `begin` to `end`.
+
+        `current` has the state of every node before the chunk. The states of the chunk's instances
+        after their events begin at `first_state`.
+        """
+        self._chunk = begin, end
+        self._version = np.tile(current, (end - begin + 1, 1))
+        for instance, node in enumerate(self.graph.node[2 * begin : 2 * end].tolist()):
+            self._version[instance // 2 + 1 :, node] = first_state + instance
+
+    def encode(
+        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+    ) -> Tensor:
+        own_R, neighbor_RN = self._versions(node, neighbors, num_revealed)
+        past = self.past(neighbors, functional.embedding(neighbor_RN, self._state))
+        attended_RD = self._attention.at_own_times(self._state[own_R], past, now_RP)
+        vector_RD: Tensor = self.network.output(torch.relu(attended_RD + self._hidden[own_R]))
+        return vector_RD
+
+    def decoder_inputs(
+        self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor, num_revealed: IntArray
+    ) -> Tensor:
+        own_R, neighbor_RN = self._versions(node, neighbors, num_revealed)
+        hidden_RBD = self._hidden[own_R][:, None]
+        if neighbor_RN.shape[1]:
+            past = self.past(neighbors, functional.embedding(neighbor_RN, self._state))
+            value_RNG = functional.embedding(neighbor_RN, self._value)
+            own_RD = self._state[own_R]
+            attended_RBD = self._attention.with_fixed_query(own_RD, past, value_RNG, now_BP)
+            hidden_RBD = attended_RBD.add_(hidden_RBD)
+        return functional.linear(hidden_RBD.relu_(), self._output, self._output_bias)
+
+    def _versions(
+        self, node: IntArray, neighbors: RecentNeighbors, num_revealed: IntArray
+    ) -> tuple[Tensor, Tensor]:
+        """Return which states the rows have, [R], and their neighbors, [R, N]."""
+        index, version_BV = self.network.index, self._version
+        own_R = version_BV[num_revealed, node]
+        return index(own_R), index(version_BV[num_revealed[:, None], neighbors.node])
+
+    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+        graph, targets = self.graph, self.graph.space.target_nodes
+        begin, end = self._chunk
+        if begin == end:
+            return super().has_changed(neighbors, num_queries)
+        # Bit b of a number says whether there is a change between the queries b - 1 and b. A chunk
+        # has fewer queries than a number has bits.
+        changes_V = np.zeros(graph.space.num_nodes, dtype=np.int64)
+        instance = np.arange(2 * (end - begin))
+        np.bitwise_or.at(changes_V, graph.node[2 * begin + instance], 2 << instance // 2)
+        by_neighbor_TN = changes_V[neighbors.node] * neighbors.is_real
+        changes_T = changes_V[targets] | np.bitwise_or.reduce(by_neighbor_TN, axis=1)
+        # The two nodes of an event become neighbors if it is not earlier than the first query.
+        begin = int(np.searchsorted(graph.time, graph.time[begin]))
+        node = graph.node[2 * begin : 2 * end].reshape(-1, 2)
+        by_partner_V = np.zeros_like(changes_V)
+        np.bitwise_or.at(by_partner_V, node, changes_V[node[:, ::-1]])
+        changes_T |= by_partner_V[targets]
+        changed: BoolArray = (changes_T >> np.arange(num_queries)[:, None]) & 1 > 0
         return changed
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
+        """Score events, with a state of a node before the block and after each of its events."""
         self.check_events(events)
-        parts = [
-            self._score_each(events[start : start + self.queries_per_chunk])
-            for start in range(0, len(events), self.queries_per_chunk)
-        ]
-        return np.concatenate(parts) if parts else self.score(events.source, events.time)
-
-    def _score_each(self, events: EventStream) -> ScoreArray:
-        """Score a chunk of events, with a version of a node's state before and after its events."""
+        if not len(events):
+            return self.score(events.source, events.time)
         start, before = len(self.graph), self._memory.clone()
         self.graph.append(events)
         self.append_turns(start)
         after = self._update_memory(start)
         node = self.graph.node[2 * start :]
-        features = self.network.node.weight
-        self._states = torch.cat([before + features, after + self.network.features(node)])
-        self._version = np.tile(np.arange(len(before)), (len(events), 1))
-        for instance, node_id in enumerate(node.tolist()):
-            self._version[instance // 2 + 1 :, node_id] = len(before) + instance
-        scores = self.score_revealed(np.arange(len(events)), events.source, events.time)
-        self._reset_versions()
-        return scores
+        self._fold_weights()
+        current, size, parts = np.arange(len(before)), self.queries_per_chunk, []
+        features = self.network.features(np.concatenate([current, node]))
+        self._set_states(torch.cat([before, after]) + features)
+        for first in range(0, len(events), size):
+            chunk = events[first : first + size]
+            begin = start + first
+            self._set_versions(current, begin, begin + len(chunk), len(before) + 2 * first)
+            parts.append(self.score_chunk(chunk.source, chunk.time, np.arange(len(chunk))))
+            current = self._version[-1]
+        return torch.cat(parts).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return {"memory": self._memory}
@@ -274,4 +323,3 @@ class TGN(AttentionModel):
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.append_turns(0)
         self._memory = tensors["memory"].to(self.config.device)
-        self._reset_versions()
