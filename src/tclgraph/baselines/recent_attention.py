@@ -48,9 +48,6 @@ CHUNK_SIZE = 2048
 in cache."""
 ROWS_PER_CHUNK = 256
 """Number of rows to encode per chunk if every row has a single time."""
-# Targets that change within a chunk of queries are encoded from the query at which they change on,
-# those of so many consecutive queries together.
-_QUERIES_PER_START = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +100,24 @@ class AttentionNetwork(nn.Module):
         # A copy, because the columns of a stream are read-only and torch tensors cannot be.
         features: Tensor = self.node(self.index(node.copy()))
         return features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """Targets over the queries of a chunk during which they do not change.
+
+    Every target has a version at every query. Versions are sorted by their first query.
+    """
+
+    column: IntArray
+    """Id of the target."""
+    begin: IntArray
+    """First query."""
+    end: IntArray
+    """Query after the last one."""
+    neighbors: RecentNeighbors
+    num_revealed: IntArray
+    """Number of events of the chunk that the version depends on."""
 
 
 class AttentionModel(LearnedModel):
@@ -186,12 +201,11 @@ class AttentionModel(LearnedModel):
         """
 
     @abstractmethod
-    def decoder_inputs(
-        self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor, num_revealed: IntArray
-    ) -> Tensor:
-        """Return the decoder's hidden input of targets with these neighbors at times, [R, B, H].
+    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+        """Return the scores of all targets, [B, T].
 
-        Either all rows have neighbors or none has; then the result may have B = 1.
+        `now_BP` holds the turns of the query times, and `source_BH` the decoder's hidden input of
+        the sources.
         """
 
     def past(self, neighbors: RecentNeighbors, neighbor_RND: Tensor) -> Past:
@@ -226,29 +240,25 @@ class AttentionModel(LearnedModel):
         """Return the scores of all targets at the queries of a chunk, [B, T].
 
         Their times do not decrease. The graph may already hold later events: neighbors are strictly
-        earlier than the query time. A row is a version of a target: its state from a query on,
-        until it changes.
+        earlier than the query time.
         """
         targets = self.graph.space.target_nodes
         num_revealed = num_revealed[: len(source)]
+        neighbors = self._neighbors(targets, np.full(len(targets), time[0]))
+        begin, column = np.nonzero(self._changes(neighbors, time))
+        changed = self._neighbors(targets[column], time[begin])
+        begin = np.concatenate([np.zeros(len(targets), dtype=np.int64), begin])
+        column = np.concatenate([np.arange(len(targets)), column])
+        versions = Versions(
+            column=column,
+            begin=begin,
+            end=_ends(column, begin, len(time)),
+            neighbors=neighbors.then(changed),
+            num_revealed=num_revealed[begin],
+        )
         source_RD = self._encode_pairs(source, time, num_revealed)
         source_BH = self.network.decoder.first_half(source_RD)
-        queries = _Queries(num_revealed, self.turns_of(time, at_end=True), source_BH)
-        neighbors = self._neighbors(targets, np.full(len(targets), time[0]))
-        first = np.zeros(len(targets), dtype=np.int64)
-        score_BR = [self._score_rows(targets, neighbors, first, queries)]
-        changed_BT = self._changes(neighbors, time)
-        row_BT = np.zeros(changed_BT.shape, dtype=np.int64)
-        row_BT[0] = np.arange(len(targets))
-        row_BT[changed_BT] = len(targets) + np.arange(np.count_nonzero(changed_BT))
-        for start in range(0, len(time), _QUERIES_PER_START):
-            query, column = np.nonzero(changed_BT[start : start + _QUERIES_PER_START])
-            neighbors = self._neighbors(targets[column], time[start + query])
-            rows = self._score_rows(targets[column], neighbors, query, queries.since(start))
-            score_BR.append(functional.pad(rows, (0, 0, start, 0)))
-        # The latest version of a target has the highest number.
-        row = self.network.index(np.maximum.accumulate(row_BT))
-        return torch.cat(score_BR, dim=1).gather(1, row)
+        return self.score_versions(versions, self.turns_of(time, at_end=True), source_BH)
 
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
         num_revealed = np.zeros(len(node), dtype=np.int64)
@@ -259,18 +269,6 @@ class AttentionModel(LearnedModel):
     def _neighbors(self, node: IntArray, time: FloatArray) -> RecentNeighbors:
         latest = self.graph.last_instance[node]
         return recent_neighbors(self.graph, latest, time, self.config.neighbors)
-
-    def _score_rows(
-        self, node: IntArray, neighbors: RecentNeighbors, first: IntArray, queries: "_Queries"
-    ) -> Tensor:
-        """Return the scores of targets at all queries, with the state at query `first`, [B, R]."""
-        now_BP, num_revealed = queries.now_BP, queries.num_revealed[first]
-        score_BR = now_BP.new_empty(len(now_BP), len(node))
-        for rows, some in _by_count(neighbors, max(1, CHUNK_SIZE // len(now_BP))):
-            target_RBH = self.decoder_inputs(node[rows], some, now_BP, num_revealed[rows])
-            score_RB = self.network.decoder.of_halves(queries.source_BH, target_RBH)
-            score_BR[:, self.network.index(rows)] = score_RB.T
-        return score_BR
 
     def _changes(self, neighbors: RecentNeighbors, time: FloatArray) -> BoolArray:
         """Return which targets have changed since the query before, [B, T]; none at the first."""
@@ -288,29 +286,22 @@ class AttentionModel(LearnedModel):
         """Return the vectors of nodes, each at its own time, [R, D]."""
         vectors_RD = self.network.node.weight.new_empty(len(node), self.config.width)
         now_RP = self.turns_of(time, at_end=True)
-        for rows, neighbors in _by_count(self._neighbors(node, time), ROWS_PER_CHUNK):
+        for rows, neighbors in by_count(self._neighbors(node, time), ROWS_PER_CHUNK):
             row = self.network.index(rows)
             vectors_RD[row] = self.encode(node[rows], neighbors, now_RP[row], num_revealed[rows])
         return vectors_RD
 
 
-@dataclass(frozen=True, slots=True)
-class _Queries:
-    """The queries of a chunk, in the order of the log."""
-
-    num_revealed: IntArray
-    """Number of events of the chunk that the scores of each query depend on."""
-    now_BP: Tensor
-    """Turns of the times."""
-    source_BH: Tensor
-    """Decoder's hidden input of the sources."""
-
-    def since(self, start: int) -> "_Queries":
-        """Return the queries from `start` on."""
-        return _Queries(self.num_revealed[start:], self.now_BP[start:], self.source_BH[start:])
+def _ends(column: IntArray, begin: IntArray, num_queries: int) -> IntArray:
+    """Return for each version the query at which the next version of its target begins."""
+    order = np.lexsort((begin, column))
+    end = np.full(len(column), num_queries)
+    has_next = column[order[1:]] == column[order[:-1]]
+    end[order[:-1][has_next]] = begin[order[1:][has_next]]
+    return end
 
 
-def _by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
+def by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
     """Divide rows into chunks of at most this size with similar numbers of neighbors.
 
     Every chunk has as many columns as its largest number of neighbors. Rows without neighbors are

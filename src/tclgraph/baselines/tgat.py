@@ -16,10 +16,13 @@ from torch.nn import functional
 
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
+    CHUNK_SIZE,
     ROWS_PER_CHUNK,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Versions,
+    by_count,
     write_rows,
 )
 from tclgraph.events.stream import EventStream
@@ -28,6 +31,8 @@ from tclgraph.layers.pair_decoder import PairMerge
 from tclgraph.layers.temporal_attention import TemporalAttention, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
+
+_QUERIES_PER_START = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,9 +235,30 @@ class TGAT(AttentionModel):
         past = self.past(neighbors, self._earlier(neighbors))
         return self._second.at_own_times(first_RD, past, now_RP)
 
-    def decoder_inputs(
-        self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor, num_revealed: IntArray
-    ) -> Tensor:
+    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+        targets, index = self.graph.space.target_nodes, self.network.index
+        score_BR = now_BP.new_empty(len(now_BP), len(versions.begin))
+        # Versions that begin at nearby queries are encoded together, at all times from there on.
+        starts = range(0, len(now_BP), _QUERIES_PER_START)
+        bounds = np.searchsorted(versions.begin, [*starts, len(now_BP)])
+        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
+            rows, now = np.arange(first, last), now_BP[start:]
+            group = versions.neighbors.of(rows, self.config.neighbors)
+            for some, neighbors in by_count(group, max(1, CHUNK_SIZE // len(now))):
+                node = targets[versions.column[rows[some]]]
+                target_RBH = self._decoder_inputs(node, neighbors, now)
+                score_RB = self.network.decoder.of_halves(source_BH[start:], target_RBH)
+                score_BR[start:, index(rows[some])] = score_RB.T
+        row_BT = np.zeros((len(now_BP), len(targets)), dtype=np.int64)
+        row_BT[versions.begin, versions.column] = np.arange(len(versions.begin))
+        # The latest version of a target has the highest number.
+        return score_BR.gather(1, index(np.maximum.accumulate(row_BT)))
+
+    def _decoder_inputs(self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor) -> Tensor:
+        """Return the decoder's hidden input of targets with these neighbors at times, [R, B, H].
+
+        Either all rows have neighbors or none has; then B = 1.
+        """
         network, first, second = self.network, self._first, self._second
         node_RD, output = network.features(node), network.first.merge.output
         if neighbors.node.shape[1]:

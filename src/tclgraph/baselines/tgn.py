@@ -17,12 +17,23 @@ from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
+    CHUNK_SIZE,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Versions,
 )
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention
+from tclgraph.layers.kernels import Float
+from tclgraph.layers.segment_kernels import (
+    Segments,
+    StateTables,
+    attend_segments,
+    cell_chunks,
+    score_segments,
+    write_keys,
+)
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
@@ -228,9 +239,18 @@ class TGN(AttentionModel):
 
     def _set_states(self, state: Tensor) -> None:
         """Set the table of states, and compute what attention needs of each."""
-        self._state = state
-        self._value = self._attention.values(state)
+        attention, heads = self._attention, self.config.heads
+        # The weights of a head sum to 1, so a share of the bias in each value adds the bias.
+        value = attention.values(state).view(len(state), heads, -1) + attention.bias / heads
         self._hidden = self.network.hidden(state)
+        self._state = state
+        self._tables = StateTables(
+            state=_array(state),
+            query=_array(attention.queries(state)),
+            value=_array(value),
+            hidden=_array(self._hidden),
+            turns=_array(self._turns),
+        )
 
     def _set_versions(self, current: IntArray, begin: int, end: int, first_state: int) -> None:
         """Set which state every node has after 0, 1, … events of the chunk from `begin` to `end`.
@@ -252,18 +272,39 @@ class TGN(AttentionModel):
         vector_RD: Tensor = self.network.output(torch.relu(attended_RD + self._hidden[own_R]))
         return vector_RD
 
-    def decoder_inputs(
-        self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor, num_revealed: IntArray
+    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+        targets, neighbors = self.graph.space.target_nodes, versions.neighbors
+        revealed = versions.num_revealed
+        segments = Segments(
+            own=self._version[revealed, targets[versions.column]],
+            neighbor=self._version[revealed[:, None], neighbors.node],
+            event=neighbors.instance // 2,
+            num_neighbors=neighbors.count,
+            column=versions.column,
+            begin=versions.begin,
+            end=versions.end,
+        )
+        scores = np.empty((len(now_BP), len(targets)), dtype=self._tables.state.dtype)
+        now, source = _array(now_BP), _array(source_BH)
+        decoder = self.network.decoder.output
+        for first, last in cell_chunks(segments, CHUNK_SIZE):
+            hidden = self._hidden_cells(first, last, segments, now, now_BP)
+            target = functional.linear(hidden, self._output, self._output_bias)
+            weight = _array(decoder.weight[0])
+            score_segments(first, last, segments, _array(target), source, weight, scores)
+        return torch.from_numpy(scores).to(now_BP) + decoder.bias
+
+    def _hidden_cells(
+        self, first: int, last: int, segments: Segments, now: Float, now_BP: Tensor
     ) -> Tensor:
-        own_R, neighbor_RN = self._versions(node, neighbors, num_revealed)
-        hidden_RBD = self._hidden[own_R][:, None]
-        if neighbor_RN.shape[1]:
-            past = self.past(neighbors, functional.embedding(neighbor_RN, self._state))
-            value_RNG = functional.embedding(neighbor_RN, self._value)
-            own_RD = self._state[own_R]
-            attended_RBD = self._attention.with_fixed_query(own_RD, past, value_RNG, now_BP)
-            hidden_RBD = attended_RBD.add_(hidden_RBD)
-        return functional.linear(hidden_RBD.relu_(), self._output, self._output_bias)
+        """Return the hidden layer of the cells of segments, [M, D]."""
+        attention, tables = self._attention, self._tables
+        key, fixed = write_keys(first, last, segments, tables)
+        match = torch.from_numpy(key).to(now_BP) @ now_BP.T
+        match += torch.from_numpy(fixed).to(now_BP)[:, None]
+        code, output = attend_segments(first, last, segments, tables, now, _array(match))
+        attended = torch.from_numpy(output).to(now_BP)
+        return attended.addmm_(torch.from_numpy(code).to(now_BP), attention.value_by_time).relu_()
 
     def _versions(
         self, node: IntArray, neighbors: RecentNeighbors, num_revealed: IntArray
@@ -323,3 +364,9 @@ class TGN(AttentionModel):
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.append_turns(0)
         self._memory = tensors["memory"].to(self.config.device)
+
+
+def _array(tensor: Tensor) -> Float:
+    """Return a tensor without gradients as an array, which shares its memory on the CPU."""
+    array: Float = tensor.detach().contiguous().cpu().numpy()
+    return array

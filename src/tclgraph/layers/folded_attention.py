@@ -60,7 +60,7 @@ class FoldedAttention:
 
     def at_own_times(self, own_RD: Tensor, past: Past, now_RP: Tensor) -> Tensor:
         """Return the attention output of each row at a time of its own, [R, F]."""
-        query_RHE, now_RHP = self._query(own_RD), now_RP[:, None]
+        query_RHE, now_RHP = self.queries(own_RD), now_RP[:, None]
         by_turn_RHP = query_RHE[..., self.width :].repeat(1, 1, 2) * now_RHP
         match_RHN = torch.bmm(query_RHE[..., : self.width], past.neighbor.transpose(1, 2))
         match_RHN.baddbmm_(by_turn_RHP, past.turns.transpose(1, 2))
@@ -77,7 +77,7 @@ class FoldedAttention:
 
         Every row has a neighbor. `value_RNG` is what `values` returns for the neighbors.
         """
-        query_RHE = self._query(own_RD)
+        query_RHE = self.queries(own_RD)
         fixed_RNH = torch.bmm(past.neighbor, query_RHE[..., : self.width].transpose(1, 2))
         fixed_RNH.masked_fill_(~past.is_real[..., None], MASKED)
         by_turn_RHP = query_RHE[..., self.width :].repeat(1, 1, 2)
@@ -109,7 +109,7 @@ class FoldedAttention:
         match_RNHB.flatten(2).baddbmm_(past.turns, query_RHBP.flatten(1, 2).transpose(1, 2))
         return self._mean(match_RNHB, past.turns, value_RNG, now_BP)
 
-    def _query(self, own_RD: Tensor) -> Tensor:
+    def queries(self, own_RD: Tensor) -> Tensor:
         """Return the queries in the space of the keys, [R, H, E]."""
         query_RG = own_RD @ self.query_DHE.flatten(1)
         return query_RG.view(len(own_RD), self.heads, -1) + self.constant_HE
