@@ -143,7 +143,7 @@ class TGN(AttentionModel):
     name = "tgn"
     config_type = TGNConfig
     in_order = True
-    queries_per_chunk = 32
+    queries_per_chunk = 60
     config: TGNConfig
     network: TGNNetwork
 
@@ -300,9 +300,11 @@ class TGN(AttentionModel):
         """Return the hidden layer of the cells of segments, [M, D]."""
         attention, tables = self._attention, self._tables
         key, fixed = write_keys(first, last, segments, tables)
-        match = torch.from_numpy(key).to(now_BP) @ now_BP.T
+        # Versions are sorted by their first query.
+        start, stop = int(segments.begin[first]), int(segments.end[first:last].max())
+        match = torch.from_numpy(key).to(now_BP) @ now_BP[start:stop].T
         match += torch.from_numpy(fixed).to(now_BP)[:, None]
-        code, output = attend_segments(first, last, segments, tables, now, _array(match))
+        code, output = attend_segments(first, last, segments, tables, now, _array(match), start)
         attended = torch.from_numpy(output).to(now_BP)
         return attended.addmm_(torch.from_numpy(code).to(now_BP), attention.value_by_time).relu_()
 

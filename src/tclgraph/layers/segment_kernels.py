@@ -109,11 +109,12 @@ def attend_segments(
     tables: StateTables,
     now: Float,
     match: Float,
+    first_query: int,
 ) -> Any:
     """Return the mean time codes, [M, H · T], and the sums of hidden vector and mean value, [M, F].
 
-    `now` has the turns of the queries, [B, P], and `match` the matches of all keys, [keys, B],
-    which become weights.
+    `now` has the turns of the queries, [B, P], and `match` the matches of all keys at the queries
+    from `first_query` on; they become weights.
     """
     heads, most = tables.query.shape[1], segments.neighbor.shape[1]
     num_cells = (segments.end[first:last] - segments.begin[first:last]).sum()
@@ -132,7 +133,7 @@ def attend_segments(
             turns[place] = tables.turns[segments.event[segment, place]]
             for head in range(heads):
                 value[place * heads + head] = tables.value[segments.neighbor[segment, place], head]
-        weight = match[key : key + count * heads, begin:end]
+        weight = match[key : key + count * heads, begin - first_query : end - first_query]
         _softmax(count, heads, weight, total)
         hidden = tables.hidden[segments.own[segment]]
         stop = cell + end - begin
