@@ -1,4 +1,4 @@
-"""Compare temporal attention with plain loops and torch's attention, and its two methods.
+"""Compare temporal attention with plain loops and with torch's attention.
 
 Shapes: R rows, N neighbors, D width, T width of a time code, H heads, F output width.
 """
@@ -10,7 +10,7 @@ import torch
 from numpy.testing import assert_allclose
 from torch import Tensor, nn
 
-from tclgraph.layers.temporal_attention import Past, TemporalAttention, _Means, dropout_mask
+from tclgraph.layers.temporal_attention import TemporalAttention, _Means, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 
 R, N, D, T, H, F = 70, 4, 3, 5, 2, 6
@@ -100,37 +100,6 @@ def test_attention_equals_that_of_torch(given: Given) -> None:
     assert_allclose(ours.detach(), expected.detach(), atol=1e-10)
 
 
-@pytest.mark.parametrize("num_times", [1, N, 2 * N])
-@pytest.mark.parametrize("own_changes", [False, True])
-def test_many_times_at_once_equal_single_times(
-    given: Given, num_times: int, own_changes: bool
-) -> None:
-    attention, encoding, own, neighbor, interval, is_real = given
-    event_time = 7 - interval
-    now = 7 + torch.rand(num_times).double()
-    turns = encoding.turns(event_time, at_end=False)
-    own_RBD = own[:, None]
-    if own_changes:
-        own_RBD = own_RBD + torch.randn(R, num_times, D).double()
-    past = Past(neighbor, turns, is_real)
-    together = attention.at_times(own_RBD, past, encoding.turns(now, at_end=True), encoding)
-    assert together.shape == (R, num_times, F)
-    for number in range(num_times):
-        own_RD = own_RBD[:, number if own_changes else 0]
-        alone = attention(own_RD, neighbor, now[number] - event_time, is_real, encoding)
-        assert_allclose(together[:, number].detach(), alone.detach(), atol=1e-10)
-
-
-def test_rows_may_have_different_times(given: Given) -> None:
-    attention, encoding, own, neighbor, interval, is_real = given
-    now = 7 + torch.rand(R).double()
-    past = Past(neighbor, encoding.turns(7 - interval, at_end=False), is_real)
-    turns = encoding.turns(now, at_end=True)[:, None]
-    ours = attention.at_times(own[:, None], past, turns, encoding)[:, 0]
-    theirs = attention(own, neighbor, now[:, None] - (7 - interval), is_real, encoding)
-    assert_allclose(ours.detach(), theirs.detach(), atol=1e-10)
-
-
 def test_gradients_with_dropout() -> None:
     torch.manual_seed(0)
 
@@ -165,6 +134,3 @@ def test_rows_without_neighbors_get_zero(given: Given) -> None:
     attention, encoding, own, neighbor, interval, _ = given
     no_neighbor = torch.zeros(R, N, dtype=torch.bool)
     assert not attention(own, neighbor, interval, no_neighbor, encoding).any()
-    past = Past(neighbor, encoding.turns(interval, at_end=False), no_neighbor)
-    now = encoding.turns(torch.ones(3).double(), at_end=True)
-    assert not attention.at_times(own[:, None], past, now, encoding).any()

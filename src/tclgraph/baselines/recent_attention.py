@@ -5,12 +5,13 @@ back from the query time, so vectors change with time, without any event.
 
 A chunk of queries scores all targets at all of its query times. Within a chunk most targets keep
 their neighbors and differ only in the time that has passed, so they are encoded at all times by
-matrix products. Targets that an event of the chunk has changed are encoded again, pair by pair.
+matrix products. Targets that an event of the chunk has changed are encoded again, at all times from
+the change on.
 
 *Turns* are the cosines and sines of a timestamp, from which the encodings of all intervals that
 begin or end there are computed (see `TimeEncoding.turns`).
 
-Shapes: R rows (nodes), B times per row, N neighbors of a row, T targets, D width, P = 2D turns of a
+Shapes: R rows (nodes), B query times, N neighbors of a row, T targets, D width, P = 2D turns of a
 timestamp, H hidden width of the decoder, C columns of a batch.
 """
 
@@ -23,13 +24,14 @@ import numpy as np
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.folded_attention import Past
 from tclgraph.layers.pair_decoder import PairDecoder
-from tclgraph.layers.temporal_attention import Past
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.models.learned import LearnedModel
 from tclgraph.objectives.pairwise import logistic_loss
@@ -44,6 +46,8 @@ from tclgraph.training.config import TrainingConfig
 CHUNK_SIZE = 2048
 """Number of vectors (rows times query times) to encode per chunk, so that intermediate arrays fit
 in cache."""
+ROWS_PER_CHUNK = 256
+"""Number of rows to encode per chunk if every row has a single time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +100,24 @@ class AttentionNetwork(nn.Module):
         # A copy, because the columns of a stream are read-only and torch tensors cannot be.
         features: Tensor = self.node(self.index(node.copy()))
         return features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """Targets over the queries of a chunk during which they do not change.
+
+    Every target has a version at every query. Versions are sorted by their first query.
+    """
+
+    column: IntArray
+    """Id of the target."""
+    begin: IntArray
+    """First query."""
+    end: IntArray
+    """Query after the last one."""
+    neighbors: RecentNeighbors
+    num_revealed: IntArray
+    """Number of events of the chunk that the version depends on."""
 
 
 class AttentionModel(LearnedModel):
@@ -165,14 +187,25 @@ class AttentionModel(LearnedModel):
     # Ranking
 
     @abstractmethod
-    def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, num_revealed: IntArray
-    ) -> Tensor:
-        """Return the vectors of nodes with these neighbors at times, [R, B, D].
+    def fold(self) -> None:
+        """Multiply weights with each other that inference needs; called before `encode`."""
 
-        `now` holds the turns of the times: [B, P] if all rows share them, or else [R, B, P].
-        `num_revealed` is, for each row, the number of events of the current chunk that it depends
-        on.
+    @abstractmethod
+    def encode(
+        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+    ) -> Tensor:
+        """Return the vectors of nodes with these neighbors, each at its own time, [R, D].
+
+        `now_RP` holds the turns of the times. `num_revealed` is, for each row, the number of events
+        of the current chunk that it depends on.
+        """
+
+    @abstractmethod
+    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+        """Return the scores of all targets, [B, T].
+
+        `now_BP` holds the turns of the query times, and `source_BH` the decoder's hidden input of
+        the sources.
         """
 
     def past(self, neighbors: RecentNeighbors, neighbor_RND: Tensor) -> Past:
@@ -181,113 +214,106 @@ class AttentionModel(LearnedModel):
         turns = self._turns if len(self._turns) else self._turns.new_zeros(1, self._turns.shape[1])
         # Positions without a neighbor are masked; their values are ignored.
         event = np.maximum(neighbors.instance, 0) // 2
-        return Past(neighbor_RND, turns[index(event)], index(is_real))
+        return Past(neighbor_RND, functional.embedding(index(event), turns), index(is_real))
 
-    def has_changed(self, neighbors: RecentNeighbors, num_revealed: IntArray) -> BoolArray:
-        """Return which targets have changed since the start of the chunk, [B, T].
+    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+        """Return which targets changed between a query and the query before it, [B, T].
 
-        Targets that have new neighbors need not be included.
+        `neighbors` are those at the first query. A target that has a new neighbor since the query
+        before need not be included, and a target that has not changed may be.
         """
-        return np.zeros((len(num_revealed), len(neighbors.node)), dtype=bool)
-
-    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
-        self.check_fitted()
-        return self.score_revealed(np.zeros(len(source), dtype=np.int64), source, time)
+        return np.zeros((num_queries, len(neighbors.node)), dtype=bool)
 
     @torch.no_grad()
-    def score_revealed(
-        self, num_revealed: IntArray, source: IntArray, time: FloatArray
-    ) -> ScoreArray:
-        """Return the scores of all targets, after a number of events of the current chunk.
-
-        The graph may already hold all events of the chunk: neighbors are strictly earlier than the
-        query time, so scores do not depend on later events.
-        """
-        size = self.queries_per_chunk
-        chunks = [slice(start, start + size) for start in range(0, len(source), size)]
-        parts = [
-            self._score_chunk(num_revealed[chunk], source[chunk], time[chunk]) for chunk in chunks
-        ]
-        if not parts:
+    def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
+        self.check_fitted()
+        if not len(source):
             return np.empty((0, self.graph.space.num_targets), dtype=np.float32)
-        return torch.cat(parts, dim=1).T.contiguous().cpu().numpy()
+        self.fold()
+        num_revealed = np.zeros(self.queries_per_chunk, dtype=np.int64)
+        order = np.argsort(time, kind="stable")
+        chunks = np.split(order, range(len(num_revealed), len(order), len(num_revealed)))
+        parts = [self.score_chunk(source[chunk], time[chunk], num_revealed) for chunk in chunks]
+        return torch.cat(parts)[self.network.index(np.argsort(order))].cpu().numpy()
 
-    def _score_chunk(self, num_revealed: IntArray, source: IntArray, time: FloatArray) -> Tensor:
-        """Return scores by target, [T, B]."""
-        decoder, index = self.network.decoder, self.network.index
-        targets, count = self.graph.space.target_nodes, len(source)
+    def score_chunk(self, source: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
+        """Return the scores of all targets at the queries of a chunk, [B, T].
+
+        Their times do not decrease. The graph may already hold later events: neighbors are strictly
+        earlier than the query time.
+        """
+        targets = self.graph.space.target_nodes
+        num_revealed = num_revealed[: len(source)]
         neighbors = self._neighbors(targets, np.full(len(targets), time[0]))
-        target_TBH = self._decoder_inputs(targets, neighbors, time)
-        query, column = self._changes(targets, neighbors, num_revealed, time)
-        vector_RD = self._encode_pairs(
-            np.concatenate([source, targets[column]]),
-            np.concatenate([time, time[query]]),
-            np.concatenate([num_revealed, num_revealed[query]]),
+        begin, column = np.nonzero(self._changes(neighbors, time))
+        changed = self._neighbors(targets[column], time[begin])
+        begin = np.concatenate([np.zeros(len(targets), dtype=np.int64), begin])
+        column = np.concatenate([np.arange(len(targets)), column])
+        versions = Versions(
+            column=column,
+            begin=begin,
+            end=_ends(column, begin, len(time)),
+            neighbors=neighbors.then(changed),
+            num_revealed=num_revealed[begin],
         )
-        target_TBH[index(column), index(query)] = decoder.second_half(vector_RD[count:])
-        return decoder.of_halves(decoder.first_half(vector_RD[:count]), target_TBH)
+        source_RD = self._encode_pairs(source, time, num_revealed)
+        source_BH = self.network.decoder.first_half(source_RD)
+        return self.score_versions(versions, self.turns_of(time, at_end=True), source_BH)
 
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
         num_revealed = np.zeros(len(node), dtype=np.int64)
         with torch.no_grad():
+            self.fold()
             return self._encode_pairs(node, np.full(len(node), time), num_revealed).cpu().numpy()
 
     def _neighbors(self, node: IntArray, time: FloatArray) -> RecentNeighbors:
         latest = self.graph.last_instance[node]
         return recent_neighbors(self.graph, latest, time, self.config.neighbors)
 
-    def _decoder_inputs(
-        self, targets: IntArray, neighbors: RecentNeighbors, time: FloatArray
-    ) -> Tensor:
-        """Return the decoder's hidden input of all targets at all times, [T, B, H].
-
-        The targets are encoded as if no event happened between the times.
-        """
-        now_BP = self.turns_of(time, at_end=True)
-        hidden = self.network.decoder.second_half.out_features
-        target_TBH = now_BP.new_empty(len(targets), len(time), hidden)
-        for rows, neighbors_of_rows in _by_count(neighbors, max(1, CHUNK_SIZE // len(time))):
-            num_revealed = np.zeros(len(rows), dtype=np.int64)
-            vector_RBD = self.encode(targets[rows], neighbors_of_rows, now_BP, num_revealed)
-            target_TBH[self.network.index(rows)] = self.network.decoder.second_half(vector_RBD)
-        return target_TBH
-
-    def _changes(
-        self,
-        targets: IntArray,
-        neighbors: RecentNeighbors,
-        num_revealed: IntArray,
-        time: FloatArray,
-    ) -> tuple[IntArray, IntArray]:
-        """Return pairs of a query and a target that has changed since the first query."""
-        last = np.tile(self.graph.last_instance[targets], len(time))
-        latest = recent_neighbors(self.graph, last, np.repeat(time, len(targets)), 1).instance
-        # A target with the same latest neighbor has the same earlier neighbors too.
-        changed_BT = latest.reshape(len(time), -1) != neighbors.instance[:, 0]
-        query, column = np.nonzero(changed_BT | self.has_changed(neighbors, num_revealed))
-        return query, column
+    def _changes(self, neighbors: RecentNeighbors, time: FloatArray) -> BoolArray:
+        """Return which targets have changed since the query before, [B, T]; none at the first."""
+        changed_BT = self.has_changed(neighbors, len(time))
+        # An event makes its nodes neighbors of each other from the first later query on.
+        begin, end = np.searchsorted(self.graph.time, time[[0, -1]])
+        query = np.searchsorted(time, self.graph.time[begin:end], side="right").repeat(2)
+        column = self.graph.node[2 * begin : 2 * end] - self.graph.space.first_target
+        is_target = column >= 0
+        changed_BT[query[is_target], column[is_target]] = True
+        changed_BT[:1] = False
+        return changed_BT
 
     def _encode_pairs(self, node: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
         """Return the vectors of nodes, each at its own time, [R, D]."""
         vectors_RD = self.network.node.weight.new_empty(len(node), self.config.width)
-        now_RBP = self.turns_of(time, at_end=True)[:, None]
-        for rows, neighbors in _by_count(self._neighbors(node, time), CHUNK_SIZE):
+        now_RP = self.turns_of(time, at_end=True)
+        for rows, neighbors in by_count(self._neighbors(node, time), ROWS_PER_CHUNK):
             row = self.network.index(rows)
-            vector_RBD = self.encode(node[rows], neighbors, now_RBP[row], num_revealed[rows])
-            vectors_RD[row] = vector_RBD[:, 0]
+            vectors_RD[row] = self.encode(node[rows], neighbors, now_RP[row], num_revealed[rows])
         return vectors_RD
 
 
-def _by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
-    """Divide rows into chunks of this size with similar numbers of neighbors.
+def _ends(column: IntArray, begin: IntArray, num_queries: int) -> IntArray:
+    """Return for each version the query at which the next version of its target begins."""
+    order = np.lexsort((begin, column))
+    end = np.full(len(column), num_queries)
+    has_next = column[order[1:]] == column[order[:-1]]
+    end[order[:-1][has_next]] = begin[order[1:][has_next]]
+    return end
 
-    Every chunk has as many columns as its largest number of neighbors, and at least one.
+
+def by_count(neighbors: RecentNeighbors, size: int) -> Iterator[tuple[IntArray, RecentNeighbors]]:
+    """Divide rows into chunks of at most this size with similar numbers of neighbors.
+
+    Every chunk has as many columns as its largest number of neighbors. Rows without neighbors are
+    not in the same chunk as others.
     """
     count = neighbors.count
     order = np.argsort(count, kind="stable")
-    for start in range(0, len(order), size):
-        rows = order[start : start + size]
-        yield rows, neighbors.of(rows, max(1, int(count[rows[-1]])))
+    num_empty = int(np.count_nonzero(count == 0))
+    for begin, end in ((0, num_empty), (num_empty, len(order))):
+        for start in range(begin, end, size):
+            rows = order[start : min(start + size, end)]
+            yield rows, neighbors.of(rows, int(count[rows[-1]]))
 
 
 def write_rows(table: Tensor, start: int, rows: Tensor) -> Tensor:

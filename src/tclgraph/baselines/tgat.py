@@ -17,16 +17,22 @@ from torch.nn import functional
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
     CHUNK_SIZE,
+    ROWS_PER_CHUNK,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Versions,
+    by_count,
     write_rows,
 )
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.folded_attention import FoldedAttention, Past
 from tclgraph.layers.pair_decoder import PairMerge
-from tclgraph.layers.temporal_attention import Past, TemporalAttention, dropout_mask
+from tclgraph.layers.temporal_attention import TemporalAttention, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
+
+_QUERIES_PER_START = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,15 +81,51 @@ class TGATLayer(nn.Module):
             attended = attended * dropout_mask(attended.shape, self.dropout, generator).to(attended)
         return self._merge(attended, node_RD, encoding)
 
-    def at_times(self, node_RBD: Tensor, past: Past, now: Tensor, encoding: TimeEncoding) -> Tensor:
-        """Return the vectors of rows at many times, [R, B, D], without gradients."""
-        attended = self.attention.at_times(node_RBD, past, now, encoding)
-        return self._merge(attended, node_RBD, encoding)
-
     def _merge(self, attended: Tensor, node: Tensor, encoding: TimeEncoding) -> Tensor:
         query = torch.cat([node, encoding.of_now.expand_as(node)], dim=-1)
         merged: Tensor = self.merge(self.norm(attended + query), node)
         return merged
+
+
+class FoldedLayer:
+    """A layer for inference, with products of weights that were computed once."""
+
+    def __init__(self, layer: TGATLayer, encoding: TimeEncoding) -> None:
+        self.attention = FoldedAttention(layer.attention, encoding)
+        self._norm, self._merge, self._now = layer.norm, layer.merge, encoding.of_now
+
+    def at_own_times(self, node_RD: Tensor, past: Past, now_RP: Tensor) -> Tensor:
+        """Return the vectors of rows, each at its own time, [R, D]."""
+        attended_RF = self.attention.at_own_times(node_RD, past, now_RP)
+        hidden_RBD = self._hidden(attended_RF[:, None], node_RD[:, None])
+        vector_RD: Tensor = self._merge.output(hidden_RBD[:, 0])
+        return vector_RD
+
+    def hidden_of_fixed(
+        self, node_RD: Tensor, past: Past, value_RNG: Tensor, now_BP: Tensor
+    ) -> Tensor:
+        """Return the hidden layer of rows at times, [R, B, D], if h does not depend on time."""
+        attended = self.attention.with_fixed_query(node_RD, past, value_RNG, now_BP)
+        return self._hidden(attended, node_RD[:, None])
+
+    def hidden_of(self, node_RBD: Tensor, past: Past, now_BP: Tensor) -> Tensor:
+        """Return the hidden layer of rows at times, [R, B, D], from h at these times."""
+        value_RNG = self.attention.values(past.neighbor)
+        attended = self.attention.with_query_at_times(node_RBD, past, value_RNG, now_BP)
+        return self._hidden(attended, node_RBD)
+
+    def without_neighbors(self, node_RBD: Tensor) -> Tensor:
+        """Return the hidden layer of rows without neighbors, [R, B, D]."""
+        attended = node_RBD.new_zeros(*node_RBD.shape[:2], 2 * node_RBD.shape[2])
+        return self._hidden(attended, node_RBD)
+
+    def _hidden(self, attended_RBF: Tensor, node_RBD: Tensor) -> Tensor:
+        """Return the hidden layer of the MLP; this overwrites its first argument."""
+        width = node_RBD.shape[2]
+        attended_RBF[..., :width] += node_RBD
+        attended_RBF[..., width:] += self._now
+        hidden: Tensor = self._merge.first_half(self._norm(attended_RBF))
+        return hidden.add_(self._merge.second_half(node_RBD)).relu_()
 
 
 class TGATNetwork(AttentionNetwork):
@@ -107,7 +149,7 @@ class TGAT(AttentionModel):
 
     name = "tgat"
     config_type = TGATConfig
-    queries_per_chunk = 32
+    queries_per_chunk = 64
     config: TGATConfig
     network: TGATNetwork
 
@@ -155,30 +197,80 @@ class TGAT(AttentionModel):
     @torch.no_grad()
     def update_state(self, events: EventStream) -> None:
         super().update_state(events)
+        self.fold()
         graph = self.graph
-        for start in range(len(graph) - len(events), len(graph), CHUNK_SIZE):
-            instance = np.arange(2 * start, 2 * min(start + CHUNK_SIZE, len(graph)))
+        for start in range(len(graph) - len(events), len(graph), ROWS_PER_CHUNK // 2):
+            instance = np.arange(2 * start, 2 * min(start + ROWS_PER_CHUNK // 2, len(graph)))
             time = graph.time[instance // 2]
             earlier = recent_neighbors(graph, instance, time, self.config.neighbors)
-            now_RBP = self.turns_of(time, at_end=True)[:, None]
-            first_RBD = self._first(graph.node[instance], earlier, now_RBP)
-            self._first_layer = write_rows(self._first_layer, 2 * start, first_RBD[:, 0])
+            now_RP = self.turns_of(time, at_end=True)
+            first_RD = self._first_at_own_times(graph.node[instance], earlier, now_RP)
+            self._first_layer = write_rows(self._first_layer, 2 * start, first_RD)
 
-    def _first(self, node: IntArray, neighbors: RecentNeighbors, now: Tensor) -> Tensor:
-        """Return the first layer of nodes with these neighbors at times, [R, B, D]."""
+    def fold(self) -> None:
         network = self.network
-        past = self.past(neighbors, network.features(neighbors.node))
-        node_RBD = network.features(node)[:, None]
-        return network.first.at_times(node_RBD, past, now, network.encoding)
+        self._first = FoldedLayer(network.first, network.encoding)
+        self._second = FoldedLayer(network.second, network.encoding)
+        self._value = self._first.attention.values(network.node.weight)
+        # A target's vector is read only by the decoder, so both linear maps become a single map.
+        output, decoder = network.second.merge.output, network.decoder.second_half.weight
+        self._output, self._output_bias = decoder @ output.weight, decoder @ output.bias
+
+    def _first_at_own_times(
+        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
+    ) -> Tensor:
+        """Return the first layer of nodes with these neighbors, each at its own time, [R, D]."""
+        past = self.past(neighbors, self.network.features(neighbors.node))
+        return self._first.at_own_times(self.network.features(node), past, now_RP)
+
+    def _earlier(self, neighbors: RecentNeighbors) -> Tensor:
+        """Return the first layer of neighbors at the times of the shared events, [R, N, D]."""
+        instance = self.network.index(np.maximum(neighbors.instance, 0))
+        return functional.embedding(instance, self._first_layer)
 
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, num_revealed: IntArray
+        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
     ) -> Tensor:
-        network = self.network
-        instance = network.index(np.maximum(neighbors.instance, 0))
-        past = self.past(neighbors, self._first_layer[instance])
-        first_RBD = self._first(node, neighbors, now)
-        return network.second.at_times(first_RBD, past, now, network.encoding)
+        first_RD = self._first_at_own_times(node, neighbors, now_RP)
+        past = self.past(neighbors, self._earlier(neighbors))
+        return self._second.at_own_times(first_RD, past, now_RP)
+
+    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+        targets, index = self.graph.space.target_nodes, self.network.index
+        score_BR = now_BP.new_empty(len(now_BP), len(versions.begin))
+        # Versions that begin at nearby queries are encoded together, at all times from there on.
+        starts = range(0, len(now_BP), _QUERIES_PER_START)
+        bounds = np.searchsorted(versions.begin, [*starts, len(now_BP)])
+        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
+            rows, now = np.arange(first, last), now_BP[start:]
+            group = versions.neighbors.of(rows, self.config.neighbors)
+            for some, neighbors in by_count(group, max(1, CHUNK_SIZE // len(now))):
+                node = targets[versions.column[rows[some]]]
+                target_RBH = self._decoder_inputs(node, neighbors, now)
+                score_RB = self.network.decoder.of_halves(source_BH[start:], target_RBH)
+                score_BR[start:, index(rows[some])] = score_RB.T
+        row_BT = np.zeros((len(now_BP), len(targets)), dtype=np.int64)
+        row_BT[versions.begin, versions.column] = np.arange(len(versions.begin))
+        # The latest version of a target has the highest number.
+        return score_BR.gather(1, index(np.maximum.accumulate(row_BT)))
+
+    def _decoder_inputs(self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor) -> Tensor:
+        """Return the decoder's hidden input of targets with these neighbors at times, [R, B, H].
+
+        Either all rows have neighbors or none has; then B = 1.
+        """
+        network, first, second = self.network, self._first, self._second
+        node_RD, output = network.features(node), network.first.merge.output
+        if neighbors.node.shape[1]:
+            past = self.past(neighbors, network.features(neighbors.node))
+            value_RNG = functional.embedding(network.index(neighbors.node), self._value)
+            first_RBD = output(first.hidden_of_fixed(node_RD, past, value_RNG, now_BP))
+            past = Past(self._earlier(neighbors), past.turns, past.is_real)
+            hidden_RBD = second.hidden_of(first_RBD, past, now_BP)
+        else:
+            first_RBD = output(first.without_neighbors(node_RD[:, None]))
+            hidden_RBD = second.without_neighbors(first_RBD)
+        return functional.linear(hidden_RBD, self._output, self._output_bias)
 
     def score_each(self, events: EventStream) -> ScoreArray:
         self.observe(events)

@@ -17,12 +17,24 @@ from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
+    CHUNK_SIZE,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Versions,
 )
 from tclgraph.events.stream import EventStream
-from tclgraph.layers.temporal_attention import Past, TemporalAttention
+from tclgraph.layers.folded_attention import FoldedAttention
+from tclgraph.layers.kernels import Float
+from tclgraph.layers.segment_kernels import (
+    Segments,
+    StateTables,
+    attend_segments,
+    cell_chunks,
+    score_segments,
+    write_keys,
+)
+from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
 
@@ -88,12 +100,6 @@ class TGNNetwork(AttentionNetwork):
         merged: Tensor = self.output(torch.relu(attended + self.hidden(node_RD)))
         return merged
 
-    def at_times(self, node_RBD: Tensor, past: Past, now: Tensor) -> Tensor:
-        """Return the vectors of rows at many times, [R, B, D], without gradients."""
-        attended = self.attention.at_times(node_RBD, past, now, self.encoding)
-        merged: Tensor = self.output(torch.relu(attended + self.hidden(node_RBD)))
-        return merged
-
     def updated_memory(self, memory_RD: Tensor, partner_RD: Tensor, interval_RD: Tensor) -> Tensor:
         """Return memories after an event, from both memories and the encoded interval."""
         message = torch.cat([memory_RD, partner_RD, interval_RD], dim=1)
@@ -137,7 +143,7 @@ class TGN(AttentionModel):
     name = "tgn"
     config_type = TGNConfig
     in_order = True
-    queries_per_chunk = 16
+    queries_per_chunk = 60
     config: TGNConfig
     network: TGNNetwork
 
@@ -193,17 +199,10 @@ class TGN(AttentionModel):
         super().reset_state()
         num_nodes = self.graph.space.num_nodes
         self._memory = self.network.node.weight.new_zeros(num_nodes, self.config.width)
-        self._reset_versions()
-
-    def _reset_versions(self) -> None:
-        """Keep only the current version of every node's state."""
-        self._states: Tensor | None = None
-        self._version = np.arange(self.graph.space.num_nodes)[None]
 
     def update_state(self, events: EventStream) -> None:
         super().update_state(events)
         self._update_memory(len(self.graph) - len(events))
-        self._reset_versions()
 
     @torch.no_grad()
     def _update_memory(self, start: int) -> Tensor:
@@ -225,48 +224,141 @@ class TGN(AttentionModel):
             memory[node_row] = after[row] = updated
         return after
 
-    def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now: Tensor, num_revealed: IntArray
-    ) -> Tensor:
-        index = self.network.index
-        if self._states is None:
-            self._states = self._memory + self.network.node.weight
-        node_version = index(self._version[num_revealed, node])
-        neighbor_version = index(self._version[num_revealed[:, None], neighbors.node])
-        past = self.past(neighbors, self._states[neighbor_version])
-        return self.network.at_times(self._states[node_version][:, None], past, now)
+    def fold(self) -> None:
+        self._fold_weights()
+        self._set_states(self._memory + self.network.node.weight)
+        self._set_versions(np.arange(self.graph.space.num_nodes), 0, 0, 0)
 
-    def has_changed(self, neighbors: RecentNeighbors, num_revealed: IntArray) -> BoolArray:
-        space = self.graph.space
-        is_new_BV = self._version[num_revealed] >= space.num_nodes
-        by_neighbor_BTN = is_new_BV[:, neighbors.node] & neighbors.is_real
-        changed: BoolArray = is_new_BV[:, space.first_target :] | by_neighbor_BTN.any(axis=2)
+    def _fold_weights(self) -> None:
+        network = self.network
+        self._attention = FoldedAttention(network.attention, network.encoding)
+        # A target's vector is read only by the decoder, so both linear maps become a single map.
+        decoder = network.decoder.second_half.weight
+        self._output = decoder @ network.output.weight
+        self._output_bias = decoder @ network.output.bias
+
+    def _set_states(self, state: Tensor) -> None:
+        """Set the table of states, and compute what attention needs of each."""
+        attention, heads = self._attention, self.config.heads
+        # The weights of a head sum to 1, so a share of the bias in each value adds the bias.
+        value = attention.values(state).view(len(state), heads, -1) + attention.bias / heads
+        self._hidden = self.network.hidden(state)
+        self._state = state
+        self._tables = StateTables(
+            state=_array(state),
+            query=_array(attention.queries(state)),
+            value=_array(value),
+            hidden=_array(self._hidden),
+            turns=_array(self._turns),
+        )
+
+    def _set_versions(self, current: IntArray, begin: int, end: int, first_state: int) -> None:
+        """Set which state every node has after 0, 1, … events of the chunk from `begin` to `end`.
+
+        `current` has the state of every node before the chunk. The states of the chunk's instances
+        after their events begin at `first_state`.
+        """
+        self._chunk = begin, end
+        self._version = np.tile(current, (end - begin + 1, 1))
+        for instance, node in enumerate(self.graph.node[2 * begin : 2 * end].tolist()):
+            self._version[instance // 2 + 1 :, node] = first_state + instance
+
+    def encode(
+        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+    ) -> Tensor:
+        own_R, neighbor_RN = self._versions(node, neighbors, num_revealed)
+        past = self.past(neighbors, functional.embedding(neighbor_RN, self._state))
+        attended_RD = self._attention.at_own_times(self._state[own_R], past, now_RP)
+        vector_RD: Tensor = self.network.output(torch.relu(attended_RD + self._hidden[own_R]))
+        return vector_RD
+
+    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+        targets, neighbors = self.graph.space.target_nodes, versions.neighbors
+        revealed = versions.num_revealed
+        segments = Segments(
+            own=self._version[revealed, targets[versions.column]],
+            neighbor=self._version[revealed[:, None], neighbors.node],
+            event=neighbors.instance // 2,
+            num_neighbors=neighbors.count,
+            column=versions.column,
+            begin=versions.begin,
+            end=versions.end,
+        )
+        scores = np.empty((len(now_BP), len(targets)), dtype=self._tables.state.dtype)
+        now, source = _array(now_BP), _array(source_BH)
+        decoder = self.network.decoder.output
+        for first, last in cell_chunks(segments, CHUNK_SIZE):
+            hidden = self._hidden_cells(first, last, segments, now, now_BP)
+            target = functional.linear(hidden, self._output, self._output_bias)
+            weight = _array(decoder.weight[0])
+            score_segments(first, last, segments, _array(target), source, weight, scores)
+        return torch.from_numpy(scores).to(now_BP) + decoder.bias
+
+    def _hidden_cells(
+        self, first: int, last: int, segments: Segments, now: Float, now_BP: Tensor
+    ) -> Tensor:
+        """Return the hidden layer of the cells of segments, [M, D]."""
+        attention, tables = self._attention, self._tables
+        key, fixed = write_keys(first, last, segments, tables)
+        # Versions are sorted by their first query.
+        start, stop = int(segments.begin[first]), int(segments.end[first:last].max())
+        match = torch.from_numpy(key).to(now_BP) @ now_BP[start:stop].T
+        match += torch.from_numpy(fixed).to(now_BP)[:, None]
+        code, output = attend_segments(first, last, segments, tables, now, _array(match), start)
+        attended = torch.from_numpy(output).to(now_BP)
+        return attended.addmm_(torch.from_numpy(code).to(now_BP), attention.value_by_time).relu_()
+
+    def _versions(
+        self, node: IntArray, neighbors: RecentNeighbors, num_revealed: IntArray
+    ) -> tuple[Tensor, Tensor]:
+        """Return which states the rows have, [R], and their neighbors, [R, N]."""
+        index, version_BV = self.network.index, self._version
+        own_R = version_BV[num_revealed, node]
+        return index(own_R), index(version_BV[num_revealed[:, None], neighbors.node])
+
+    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+        graph, targets = self.graph, self.graph.space.target_nodes
+        begin, end = self._chunk
+        if begin == end:
+            return super().has_changed(neighbors, num_queries)
+        # Bit b of a number says whether there is a change between the queries b - 1 and b. A chunk
+        # has fewer queries than a number has bits.
+        changes_V = np.zeros(graph.space.num_nodes, dtype=np.int64)
+        instance = np.arange(2 * (end - begin))
+        np.bitwise_or.at(changes_V, graph.node[2 * begin + instance], 2 << instance // 2)
+        by_neighbor_TN = changes_V[neighbors.node] * neighbors.is_real
+        changes_T = changes_V[targets] | np.bitwise_or.reduce(by_neighbor_TN, axis=1)
+        # The two nodes of an event become neighbors if it is not earlier than the first query.
+        begin = int(np.searchsorted(graph.time, graph.time[begin]))
+        node = graph.node[2 * begin : 2 * end].reshape(-1, 2)
+        by_partner_V = np.zeros_like(changes_V)
+        np.bitwise_or.at(by_partner_V, node, changes_V[node[:, ::-1]])
+        changes_T |= by_partner_V[targets]
+        changed: BoolArray = (changes_T >> np.arange(num_queries)[:, None]) & 1 > 0
         return changed
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
+        """Score events, with a state of a node before the block and after each of its events."""
         self.check_events(events)
-        parts = [
-            self._score_each(events[start : start + self.queries_per_chunk])
-            for start in range(0, len(events), self.queries_per_chunk)
-        ]
-        return np.concatenate(parts) if parts else self.score(events.source, events.time)
-
-    def _score_each(self, events: EventStream) -> ScoreArray:
-        """Score a chunk of events, with a version of a node's state before and after its events."""
+        if not len(events):
+            return self.score(events.source, events.time)
         start, before = len(self.graph), self._memory.clone()
         self.graph.append(events)
         self.append_turns(start)
         after = self._update_memory(start)
         node = self.graph.node[2 * start :]
-        features = self.network.node.weight
-        self._states = torch.cat([before + features, after + self.network.features(node)])
-        self._version = np.tile(np.arange(len(before)), (len(events), 1))
-        for instance, node_id in enumerate(node.tolist()):
-            self._version[instance // 2 + 1 :, node_id] = len(before) + instance
-        scores = self.score_revealed(np.arange(len(events)), events.source, events.time)
-        self._reset_versions()
-        return scores
+        self._fold_weights()
+        current, size, parts = np.arange(len(before)), self.queries_per_chunk, []
+        features = self.network.features(np.concatenate([current, node]))
+        self._set_states(torch.cat([before, after]) + features)
+        for first in range(0, len(events), size):
+            chunk = events[first : first + size]
+            begin = start + first
+            self._set_versions(current, begin, begin + len(chunk), len(before) + 2 * first)
+            parts.append(self.score_chunk(chunk.source, chunk.time, np.arange(len(chunk))))
+            current = self._version[-1]
+        return torch.cat(parts).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return {"memory": self._memory}
@@ -274,4 +366,9 @@ class TGN(AttentionModel):
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.append_turns(0)
         self._memory = tensors["memory"].to(self.config.device)
-        self._reset_versions()
+
+
+def _array(tensor: Tensor) -> Float:
+    """Return a tensor without gradients as an array, which shares its memory on the CPU."""
+    array: Float = tensor.detach().contiguous().cpu().numpy()
+    return array

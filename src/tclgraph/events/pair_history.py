@@ -5,12 +5,17 @@ ordered: a source and a target. The caller numbers interactions 1, 2, … in the
 so that "latest" is well defined among simultaneous events; the number 0 means "never".
 """
 
-from array import array
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tclgraph.arrays import FloatArray, IntArray
+from tclgraph.compilation import kernel
+from tclgraph.events.pair_table import PairTable
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,23 @@ class Neighbors:
     """Time of the latest interaction, in seconds."""
 
 
+class PairColumns(NamedTuple):
+    """The arrays of a history, for kernels. The first five have an entry per pair.
+
+    A kernel may count interactions of pairs in them. The pairs of a source form a linked list.
+    """
+
+    target: IntArray
+    num_interactions: IntArray
+    """0 for a pair that was added and has not interacted yet."""
+    last_number: IntArray
+    last_time: FloatArray
+    earlier: IntArray
+    """Entry of the pair that the same source added before, or -1."""
+    newest: IntArray
+    """[source] Entry of the pair that the source added last, or -1."""
+
+
 class PairHistory:
     """Records interactions with `observe` and returns the neighbors of a source.
 
@@ -37,16 +59,44 @@ class PairHistory:
     """
 
     def __init__(self) -> None:
-        # Each pair has a slot, which is its position in the columns below.
-        self._slot_of: dict[tuple[int, int], int] = {}
-        self._slots_of_source: dict[int, array[int]] = {}
-        self._target = array("q")
-        self._count = array("q")
-        self._last_number = array("q")
-        self._last_time = array("d")
+        self._table = PairTable()
+        # These arrays double when they are full.
+        self._count = np.zeros(0, dtype=np.int64)
+        self._last_number = np.zeros(0, dtype=np.int64)
+        self._last_time = np.zeros(0)
+        self._earlier = np.zeros(0, dtype=np.int64)
+        self._newest = np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
-        return len(self._target)
+        return len(self._table)
+
+    @property
+    def columns(self) -> PairColumns:
+        """The arrays of the history; `add` may replace them by larger ones."""
+        return PairColumns(
+            self._table.arrays.second,
+            self._count,
+            self._last_number,
+            self._last_time,
+            self._earlier,
+            self._newest,
+        )
+
+    def add(self, sources: IntArray, targets: IntArray) -> IntArray:
+        """Return the entry of each pair; a new pair gets an entry without interactions."""
+        first = len(self)
+        entry = self._table.add(sources, targets)
+        size = len(self._table.arrays.first)
+        if size > len(self._count):
+            self._count = _grown(self._count, size, 0)
+            self._last_number = _grown(self._last_number, size, 0)
+            self._last_time = _grown(self._last_time, size, 0.0)
+            self._earlier = _grown(self._earlier, size, -1)
+        num_sources = int(sources.max(initial=-1)) + 1
+        if num_sources > len(self._newest):
+            self._newest = _grown(self._newest, max(num_sources, 2 * len(self._newest)), -1)
+        _link(first, self._table.first, self._earlier, self._newest)
+        return entry
 
     def observe(
         self,
@@ -56,31 +106,64 @@ class PairHistory:
         numbers: "IntArray | list[int]",
     ) -> None:
         """Record interactions, earliest first."""
-        for source, target, time, number in zip(
-            np.asarray(sources).tolist(),
-            np.asarray(targets).tolist(),
-            np.asarray(times).tolist(),
-            np.asarray(numbers).tolist(),
-            strict=True,
-        ):
-            slot = self._slot_of.get((source, target))
-            if slot is None:
-                self._slot_of[source, target] = slot = len(self._target)
-                self._slots_of_source.setdefault(source, array("q")).append(slot)
-                self._target.append(target)
-                self._count.append(0)
-                self._last_number.append(0)
-                self._last_time.append(0.0)
-            self._count[slot] += 1
-            self._last_number[slot] = number
-            self._last_time[slot] = time
+        entry = self.add(np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64))
+        time, number = np.asarray(times, dtype=np.float64), np.asarray(numbers, dtype=np.int64)
+        _record(self.columns, entry, time, number)
 
     def neighbors_of(self, source: int) -> Neighbors:
         """Return the neighbors of a source as copies, which later interactions do not change."""
-        slots = np.frombuffer(self._slots_of_source.get(int(source), array("q")), dtype=np.int64)
+        columns = self.columns
+        entry = _entries_of(columns, int(source))
         return Neighbors(
-            target=np.frombuffer(self._target, dtype=np.int64)[slots],
-            count=np.frombuffer(self._count, dtype=np.int64)[slots],
-            last_number=np.frombuffer(self._last_number, dtype=np.int64)[slots],
-            last_time=np.frombuffer(self._last_time, dtype=np.float64)[slots],
+            target=columns.target[entry],
+            count=columns.num_interactions[entry],
+            last_number=columns.last_number[entry],
+            last_time=columns.last_time[entry],
         )
+
+
+def _grown(array: NDArray[Scalar], size: int, value: float) -> NDArray[Scalar]:
+    """Return a copy with `size` elements, of which the additional ones have this value."""
+    larger = np.full(size, value, dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+@kernel
+def _link(first: int, source: IntArray, earlier: IntArray, newest: IntArray) -> None:
+    """Put the entries from `first` on into the lists of their sources."""
+    for entry in range(first, len(source)):
+        earlier[entry] = newest[source[entry]]
+        newest[source[entry]] = entry
+
+
+@kernel
+def record_interaction(columns: PairColumns, entry: int, time: float, number: int) -> None:
+    """Count an interaction of a pair."""
+    columns.num_interactions[entry] += 1
+    columns.last_number[entry] = number
+    columns.last_time[entry] = time
+
+
+@kernel
+def _record(columns: PairColumns, entry: IntArray, time: FloatArray, number: IntArray) -> None:
+    for row in range(len(entry)):
+        record_interaction(columns, entry[row], time[row], number[row])
+
+
+@kernel
+def _entries_of(columns: PairColumns, source: int) -> IntArray:
+    """Return the entries of a source in the order in which they were added."""
+    size = 0
+    newest = columns.newest[source] if source < len(columns.newest) else -1
+    entry = newest
+    while entry >= 0:
+        size += 1
+        entry = columns.earlier[entry]
+    entries = np.empty(size, np.int64)
+    entry = newest
+    while entry >= 0:
+        size -= 1
+        entries[size] = entry
+        entry = columns.earlier[entry]
+    return entries

@@ -27,16 +27,31 @@ import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
-from tclgraph.events.pair_history import Neighbors, PairHistory
+from tclgraph.events.pair_history import PairHistory
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.heuristics.kernels import (
+    COUNT,
+    INTERACTED,
+    INTERACTED_IN_WINDOW,
+    LAST,
+    NO_PAIR_KEY,
+    EventColumns,
+    RuleCode,
+    follow_events,
+    score_queries,
+)
 from tclgraph.models.interface import Model
 
 PairKey: TypeAlias = Literal["none", "last", "count", "interacted", "interacted in window"]
 
-# A score is the pair key times this factor plus the target key. It is exact in float64 for up to
-# 4 billion events, of which up to 2 million may be between the same pair.
-_PAIR_FACTOR = 2.0**32
+_PAIR_CODES: dict[PairKey, int] = {
+    "none": NO_PAIR_KEY,
+    "last": LAST,
+    "count": COUNT,
+    "interacted": INTERACTED,
+    "interacted in window": INTERACTED_IN_WINDOW,
+}
 # EdgeBank's authors chose a window as long as their test period, 15 % of the data.
 _WINDOW_SHARE = 0.15
 
@@ -81,95 +96,42 @@ class Heuristic(Model):
         self._pairs = PairHistory()
 
     def update_state(self, events: EventStream) -> None:
-        number = self._num_observed + 1 + np.arange(len(events))
-        self._num_observed += len(events)
-        if self.rule.target == "count":
-            np.add.at(self._target_key, events.target, 1)
-        else:
-            self._target_key[events.target] = number
-        if self.rule.is_two_way:
-            np.maximum.at(self._target_key, events.source, number)
-            self._pairs.observe(
-                np.stack([events.source, events.target], axis=1).ravel(),
-                np.stack([events.target, events.source], axis=1).ravel(),
-                np.repeat(events.time, 2),
-                np.repeat(number, 2),
-            )
-        elif self.rule.pair != "none":
-            self._pairs.observe(events.source, events.target, events.time, number)
+        self._follow(events, np.empty((0, self.state.space.num_targets)))
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
-        scores = self._pair_keys(source, time)
-        scores *= _PAIR_FACTOR
-        scores += self._target_key
+        scores = np.empty((len(source), self.state.space.num_targets))
+        pairs = self._pairs.columns
+        score_queries(source, time, self._rule_code, pairs, self._target_key, scores)
         return scores
-
-    def _pair_keys(self, sources: IntArray, times: FloatArray) -> FloatArray:
-        """Return the pair key of every candidate (column) for every query (row)."""
-        keys = np.zeros((len(sources), self.state.space.num_targets))
-        if self.rule.pair == "none":
-            return keys
-        for row, (source, time) in enumerate(zip(sources.tolist(), times.tolist(), strict=True)):
-            neighbors = self._pairs.neighbors_of(source)
-            keys[row, neighbors.target] = self._pair_key(neighbors, time)
-        return keys
-
-    def _pair_key(self, neighbors: Neighbors, time: float) -> IntArray | FloatArray:
-        match self.rule.pair:
-            case "last":
-                return neighbors.last_number
-            case "count":
-                return neighbors.count
-            case "interacted":
-                return np.ones(len(neighbors.target))
-            case "interacted in window":
-                return (time - neighbors.last_time <= self._window).astype(np.float64)
-            case "none":
-                return np.zeros(len(neighbors.target))
 
     def score_each(self, events: EventStream) -> ScoreArray:
-        """Score all rows with the state before the block, then add each event to later rows."""
-        scores = self._pair_keys(events.source, events.time)
-        for event in range(len(events) - 1):
-            source, target = events.source[event], events.target[event]
-            self._reveal_pair(scores, events, event, source, target)
-            if self.rule.is_two_way:
-                self._reveal_pair(scores, events, event, target, source)
-        scores *= _PAIR_FACTOR
-        scores += self._target_keys_before(events)
-        self.observe(events)
+        """Score each event with the state that the events before it leave."""
+        self.check_events(events)
+        self.state.graph.append(events)
+        scores = np.empty((len(events), self.state.space.num_targets))
+        self._follow(events, scores)
         return scores
 
-    def _reveal_pair(
-        self, keys: FloatArray, events: EventStream, event: int, source: int, target: int
-    ) -> None:
-        """Add an interaction at the time of `event` to the pair keys of later rows."""
-        later = event + 1 + np.flatnonzero(events.source[event + 1 :] == source)
-        match self.rule.pair:
-            case "last":
-                keys[later, target] = self._num_observed + 1 + event
-            case "count":
-                keys[later, target] += 1
-            case "interacted":
-                keys[later, target] = 1
-            case "interacted in window":
-                keys[later, target] = events.time[later] - events.time[event] <= self._window
-            case "none":
-                pass
+    def _follow(self, events: EventStream, scores: FloatArray) -> None:
+        """Add events to the history; write the scores before each of them if there are rows."""
+        no_entries = np.empty(0, dtype=np.int64)
+        forward = backward = no_entries
+        if self.rule.pair != "none":
+            forward = self._pairs.add(events.source, events.target)
+        if self.rule.is_two_way:
+            backward = self._pairs.add(events.target, events.source)
+        columns = EventColumns(events.source, events.target, events.time, forward, backward)
+        number, pairs = self._num_observed + 1, self._pairs.columns
+        follow_events(columns, number, self._rule_code, pairs, self._target_key, scores)
+        self._num_observed += len(events)
 
-    def _target_keys_before(self, events: EventStream) -> FloatArray:
-        """Return in row j the target keys after the events before event j of the block."""
-        keys = np.tile(self._target_key, (len(events), 1))
-        for event in range(len(events) - 1):
-            target = events.target[event]
-            if self.rule.target == "count":
-                keys[event + 1 :, target] += 1
-            else:
-                keys[event + 1 :, target] = self._num_observed + 1 + event
-            if self.rule.is_two_way:
-                keys[event + 1 :, events.source[event]] = self._num_observed + 1 + event
-        return keys
+    @property
+    def _rule_code(self) -> RuleCode:
+        rule = self.rule
+        return RuleCode(
+            _PAIR_CODES[rule.pair], rule.target == "count", rule.is_two_way, self._window
+        )
 
 
 class Popularity(Heuristic):

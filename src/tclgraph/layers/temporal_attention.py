@@ -5,12 +5,11 @@ event. There are many neighbors, so they are not projected. Instead the query is
 their space, (W_Q q) · (W_K k) = (W_Kᵀ W_Q q) · k, and the weighted mean of the values is projected
 instead of each value.
 
-Shapes: R rows (nodes), B query times of each row, N neighbors of a row, H heads, D width of a node,
-T width of a time code, E = D + T, P = 2T (see `TimeEncoding.turns`), F output width.
+Shapes: R rows (nodes), N neighbors of a row, H heads, D width of a node, T width of a time code,
+E = D + T, G = H · E, F output width.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,21 +17,9 @@ from torch import Tensor, nn
 
 from tclgraph.layers.time_encoding import TimeEncoding
 
-_MASKED = -1e9
+MASKED = -1e9
 # Rows are processed in chunks whose intermediate arrays fit in cache.
 _CHUNK_SIZE = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """Neighbors of rows, latest first, with the times of the events."""
-
-    neighbor: Tensor
-    """Vectors of the neighbors, [R, N, D]."""
-    turns: Tensor
-    """Times of the events, as `TimeEncoding.turns` returns them, [R, N, P]."""
-    is_real: Tensor
-    """Mask of the existing neighbors, [R, N]; values at other positions are ignored."""
 
 
 class TemporalAttention(nn.Module):
@@ -74,8 +61,9 @@ class TemporalAttention(nn.Module):
         if generator is not None and self.dropout:
             rows, count = is_real_RN.shape
             mask_RHN = dropout_mask((rows, self.heads, count), self.dropout, generator).to(own_RD)
+        query_DG, constant_G = self.query_weights(encoding)
         mean_RHE: Tensor = _Means.apply(  # type: ignore[no-untyped-call]
-            self._query(own_RD, encoding),
+            torch.unflatten(own_RD @ query_DG + constant_G, 1, (self.heads, -1)),
             neighbor_RND,
             encoding.frequency,
             encoding.phase,
@@ -83,49 +71,23 @@ class TemporalAttention(nn.Module):
             is_real_RN,
             mask_RHN,
         )
-        attended_RF = mean_RHE.flatten(1) @ self._value().flatten(0, 1)
+        attended_RF = mean_RHE.flatten(1) @ self.value_weights().flatten(0, 1)
         return attended_RF + self.bias * is_real_RN.any(dim=1)[:, None]
 
-    def at_times(self, own_RBD: Tensor, past: Past, now: Tensor, encoding: TimeEncoding) -> Tensor:
-        """Return the attention output at many points in time, [R, B, F], for inference.
+    def query_weights(self, encoding: TimeEncoding) -> tuple[Tensor, Tensor]:
+        """Return the map from a node's vector to its queries, [D, H · E], and their constant part.
 
-        `now` holds the query times as `TimeEncoding.turns` returns them, [B, P] or [R, B, P].
-        `own_RBD` may have B = 1 if a node's own vector is the same at all times.
+        The queries are in the space of the keys and scaled. The constant part, [H · E], is that of
+        the time code of an interval of 0.
         """
-        query_RBHE = self._query(own_RBD, encoding)
-        by_neighbor, by_time = query_RBHE[..., : self.width], query_RBHE[..., self.width :]
-        cosine, sine = now[..., None, :].chunk(2, dim=-1)
-        by_turn_RBHP = torch.cat([by_time * cosine, by_time * sine], dim=3)
-        match_RBHN = _product(by_neighbor, past.neighbor.transpose(1, 2)) + _product(
-            by_turn_RBHP, past.turns.transpose(1, 2)
-        )
-        weight_RBHN = _softmax(match_RBHN, past.is_real[:, None, None])
-        cosines_RBHT, sines_RBHT = _product(weight_RBHN, past.turns).chunk(2, dim=3)
-        code_RBHT = (cosines_RBHT * cosine).addcmul_(sines_RBHT, sine)
-        value_HEF = self._value()
-        attended_RBF = code_RBHT.flatten(2) @ value_HEF[:, self.width :].flatten(0, 1)
-        attended_RBF += self._mean_values(weight_RBHN, past.neighbor, value_HEF[:, : self.width])
-        return attended_RBF + self.bias * past.is_real.any(dim=1)[:, None, None]
-
-    def _mean_values(self, weight_RBHN: Tensor, neighbor_RND: Tensor, value_HDF: Tensor) -> Tensor:
-        if weight_RBHN.shape[1] <= weight_RBHN.shape[3]:
-            return _product(weight_RBHN, neighbor_RND).flatten(2) @ value_HDF.flatten(0, 1)
-        # With fewer neighbors than query times, projecting the neighbors is cheaper.
-        value_RNG = neighbor_RND @ value_HDF.transpose(0, 1).flatten(1)
-        value_RGF = value_RNG.view(len(neighbor_RND), -1, value_HDF.shape[2])
-        return torch.bmm(weight_RBHN.transpose(2, 3).flatten(2), value_RGF)
-
-    def _query(self, own: Tensor, encoding: TimeEncoding) -> Tensor:
-        """Return the queries by head, in the space of the keys and scaled, [..., H, E]."""
         query_HWE, key_HWE = (
             torch.unflatten(weight, 0, (self.heads, -1)) for weight in (self.query, self.key)
         )
         product_HEE = query_HWE.transpose(1, 2) @ key_HWE * query_HWE.shape[1] ** -0.5
-        product_EHE = product_HEE.transpose(0, 1).flatten(1)
-        query = own @ product_EHE[: self.width] + encoding.of_now @ product_EHE[self.width :]
-        return torch.unflatten(query, -1, (self.heads, -1))
+        product_EG = product_HEE.transpose(0, 1).flatten(1)
+        return product_EG[: self.width], encoding.of_now @ product_EG[self.width :]
 
-    def _value(self) -> Tensor:
+    def value_weights(self) -> Tensor:
         """Return the projection from the mean key of every head to the output, [H, E, F]."""
         value_HWE, output_HWF = (
             torch.unflatten(weight, 0, (self.heads, -1)) for weight in (self.value, self.output)
@@ -138,16 +100,9 @@ def dropout_mask(shape: tuple[int, ...], dropout: float, generator: torch.Genera
     return torch.empty(shape).bernoulli_(1 - dropout, generator=generator) / (1 - dropout)
 
 
-def _softmax(match: Tensor, is_real: Tensor) -> Tensor:
+def masked_softmax(match: Tensor, is_real: Tensor) -> Tensor:
     """Return the softmax over existing neighbors along the last axis; zeros if there are none."""
-    return match.masked_fill(~is_real, _MASKED).softmax(dim=-1) * is_real
-
-
-def _product(left_RBHK: Tensor, right_RKM: Tensor) -> Tensor:
-    """Return the matrix product of every row, [R, B, H, M]."""
-    rows, times, heads, inner = left_RBHK.shape
-    product = torch.bmm(left_RBHK.reshape(rows, times * heads, inner), right_RKM)
-    return product.view(rows, times, heads, right_RKM.shape[2])
+    return match.masked_fill(~is_real, MASKED).softmax(dim=-1) * is_real
 
 
 class _Means(torch.autograd.Function):
@@ -174,7 +129,7 @@ class _Means(torch.autograd.Function):
             angle = interval_RN[:, :count][rows, :, None] * frequency_T + phase_T
             token = torch.cat([neighbor_RND[:, :count][rows], angle.cos()], dim=2)
             match = torch.bmm(query_RHE[rows], token.transpose(1, 2))
-            weight = _softmax(match, is_real_RN[:, :count][rows, None])
+            weight = masked_softmax(match, is_real_RN[:, :count][rows, None])
             weight_RHN[:, :, :count][rows] = weight
             if mask_RHN is not None:
                 weight = weight * mask_RHN[:, :, :count][rows]

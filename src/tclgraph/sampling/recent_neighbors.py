@@ -41,6 +41,14 @@ class RecentNeighbors:
         count: IntArray = self.is_real.sum(axis=1)
         return count
 
+    def then(self, other: "RecentNeighbors") -> "RecentNeighbors":
+        """Return these rows, followed by other rows."""
+        return RecentNeighbors(
+            np.concatenate([self.instance, other.instance]),
+            np.concatenate([self.node, other.node]),
+            np.concatenate([self.time, other.time]),
+        )
+
     def of(self, rows: IntArray, most: int) -> "RecentNeighbors":
         """Return the given rows with at most the `most` latest neighbors of each."""
         return RecentNeighbors(
