@@ -1,8 +1,13 @@
-"""Threads for compiled kernels, which release Python's global interpreter lock while they run."""
+"""Threads for kernels and for torch, which release Python's global interpreter lock while they run.
+
+Torch's own threads wait for each other after every operation. If one of them has to share its core
+with other work, all wait: then fewer threads are faster.
+"""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -44,3 +49,14 @@ def even_cuts(size: int, parts: int) -> list[int]:
     [0, 3, 6, 10]
     """
     return [size * part // parts for part in range(parts + 1)]
+
+
+@contextmanager
+def num_torch_threads(wanted: int | None) -> Iterator[None]:
+    """Let torch compute with this number of threads; None: as many as before."""
+    original = torch.get_num_threads()
+    torch.set_num_threads(wanted or original)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(original)

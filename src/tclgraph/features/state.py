@@ -14,7 +14,6 @@ from tclgraph.features.block_kernels import compute_block
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.log_arrays import Nodes
 from tclgraph.features.moving_kernels import recency_ranks
-from tclgraph.threads import even_cuts, run_in_parts
 
 
 class HistoryState:
@@ -65,24 +64,6 @@ class HistoryState:
         state = HistoryState(self._log, 0)
         state._num_events, state._nodes = self._num_events, self._nodes.copy()
         return state
-
-    def next_features(
-        self, source: IntArray, time: FloatArray, num_threads: int = 1
-    ) -> list[HistoryFeatures]:
-        """Return the features about all targets just before the next events of the log.
-
-        Each thread computes those of some of the events: it moves on to the first of them.
-        """
-        parts: dict[int, HistoryFeatures] = {}
-
-        def work(part: int, first: int, last: int) -> None:
-            state = self.copy()
-            state.update(self._num_events + first)
-            parts[part] = state.features(source[first:last], time[first:last], reveal=True)
-
-        cuts = even_cuts(len(source), min(num_threads, max(len(source), 1)))
-        run_in_parts(cuts, work)
-        return [parts[part] for part in range(len(parts))]
 
     def features(
         self,

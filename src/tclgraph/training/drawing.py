@@ -3,12 +3,12 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from tclgraph.threads import num_torch_threads
 from tclgraph.training.trainable import Trainable
 
 
@@ -47,14 +47,3 @@ def drawn_batches(
                 yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def num_torch_threads(wanted: int | None) -> Iterator[None]:
-    """Let torch compute with this number of threads; None: as many as before."""
-    original = torch.get_num_threads()
-    torch.set_num_threads(wanted or original)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(original)

@@ -21,6 +21,7 @@ from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
+from tclgraph.threads import num_torch_threads
 from tclgraph.training.checkpoint import (
     Position,
     StoredWeights,
@@ -30,7 +31,7 @@ from tclgraph.training.checkpoint import (
     weights_of,
 )
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.drawing import Drawn, drawn_batches, num_torch_threads
+from tclgraph.training.drawing import Drawn, drawn_batches
 from tclgraph.training.ema import WeightEMA
 from tclgraph.training.interruption import Interruption, interruptible
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate

@@ -25,12 +25,12 @@ from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.heads import ScoreHeads
 from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
+from tclgraph.threads import even_cuts, num_parts, num_torch_threads, run_in_parts
 
 
-# Features of fewer events are computed by one thread, and those of more one part after another,
-# because a source may have hundreds of pairs.
-_MIN_EVENTS_TO_SHARE = 32
-_MAX_EVENTS_AT_ONCE = 128
+_MIN_EVENTS_PER_THREAD = 16
+# Few at a time, because a source may have hundreds of pairs.
+_EVENTS_AT_ONCE = 64
 
 
 class RankerNetwork(nn.Module):
@@ -149,18 +149,22 @@ class Ranker(LearnedModel):
             match_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
         else:
             self.graph.append(events)
-        num_threads = torch.get_num_threads() if len(events) >= _MIN_EVENTS_TO_SHARE else 1
-        start, num_done = len(self.graph) - len(events), 0
-        scores = []
-        while num_done < len(events):
-            self._history.update(start + num_done)
-            some = events[num_done : num_done + _MAX_EVENTS_AT_ONCE]
-            for features in self._history.next_features(some.source, some.time, num_threads):
-                rows = slice(num_done, num_done + len(features.source))
+        start = len(self.graph) - len(events)
+        scores: dict[int, ScoreArray] = {}
+
+        def work(_: int, first: int, last: int) -> None:
+            history = self._history.copy()
+            for begin in range(first, last, _EVENTS_AT_ONCE):
+                rows = slice(begin, min(begin + _EVENTS_AT_ONCE, last))
+                history.update(start + begin)
+                features = history.features(events.source[rows], events.time[rows], reveal=True)
                 match = None if match_BT is None else match_BT[rows]
-                scores.append(self._log_probabilities(features, match))
-                num_done = rows.stop
-        return np.concatenate(scores)
+                scores[begin] = self._log_probabilities(features, match)
+
+        cuts = even_cuts(len(events), num_parts(len(events), _MIN_EVENTS_PER_THREAD))
+        with num_torch_threads(1):  # each part is computed by a single thread
+            run_in_parts(cuts, work)
+        return np.concatenate([scores[begin] for begin in sorted(scores)])
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
         bias = self.config.repeat_bias
