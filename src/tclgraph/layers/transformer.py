@@ -7,9 +7,9 @@ width, R input rows, Q queries.
 
 from typing import Literal, TypeAlias
 
-import torch
 from torch import Tensor, nn
 
+from tclgraph.layers.feed_forward import FeedForwardWeights, feed_forward
 from tclgraph.layers.packed_attention import KeyLists, packed_attention
 
 Residual: TypeAlias = Literal["query", "input"]
@@ -62,7 +62,15 @@ class TransformerLayer(nn.Module):
             self.head_query(query_QD), self.key_value(hidden_RD), lists, self.num_heads
         )
         residual_QD = query_QD if self.residual == "query" else input_QD
-        attended_QD = self.attention_norm(self.output(attended_QD) + residual_QD)
-        expanded = torch.relu(self.expand(attended_QD))
-        normed: Tensor = self.output_norm(self.contract(expanded) + attended_QD)
-        return normed
+        weights = FeedForwardWeights(
+            output=self.output.weight,
+            attention_scale=self.attention_norm.weight,
+            attention_shift=self.attention_norm.bias,
+            expand=self.expand.weight,
+            expand_bias=self.expand.bias,
+            contract=self.contract.weight,
+            contract_bias=self.contract.bias,
+            output_scale=self.output_norm.weight,
+            output_shift=self.output_norm.bias,
+        )
+        return feed_forward(attended_QD, residual_QD, weights)
