@@ -44,9 +44,7 @@ def feed_forward(attended_QI: Tensor, residual_QD: Tensor, weights: FeedForwardW
 
 class _FeedForward(torch.autograd.Function):
     @staticmethod
-    def forward(
-        context: Any, attended_QI: Tensor, residual_QD: Tensor, *tensors: Tensor
-    ) -> Tensor:
+    def forward(context: Any, attended_QI: Tensor, residual_QD: Tensor, *tensors: Tensor) -> Tensor:
         weights = FeedForwardWeights(*tensors)
         num_queries, width = residual_QD.shape
         # Both LayerNorms have an input, an output, and the mean and deviation of each row.

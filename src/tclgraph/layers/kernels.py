@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.layers.lanes import exp, fill, fold, load, maximum, store, tile
+from tclgraph.layers.lanes import divisor_up_to, exp, fill, fold, load, maximum, store, tile
 
 Float = NDArray[np.floating[Any]]
 
@@ -41,8 +41,7 @@ class AttentionInputs(NamedTuple):
 
 def _lanes(num_heads: int, head_width: int) -> int:
     """Return the number of columns to process at once: some columns of all heads."""
-    parts = [part for part in range(1, head_width + 1) if head_width % part == 0]
-    return max(part * num_heads for part in parts if part == 1 or part * num_heads <= _MAX_LANES)
+    return num_heads * divisor_up_to(_MAX_LANES // num_heads, head_width)
 
 
 @lru_cache
@@ -67,7 +66,9 @@ def forward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
             if last - first == 1:  # a single key has the weight 1
                 store(weight, first, 0, fill(number(1.0), num_heads))
                 for column in range(0, width, lanes):
-                    store(output, index, column, load(key_value, keys[first], width + column, lanes))
+                    store(
+                        output, index, column, load(key_value, keys[first], width + column, lanes)
+                    )
                 continue
             highest = fill(number(-np.inf), num_heads)
             for pair in range(first, last):

@@ -22,6 +22,15 @@ _FLAGS = ("contract", "arcp", "nsz", "reassoc")
 _INT32 = ir.IntType(32)
 
 
+def divisor_up_to(limit: int, number: int) -> int:
+    """Return the largest divisor of a number that does not exceed a limit, at least 1.
+
+    >>> divisor_up_to(64, 96), divisor_up_to(4, 7)
+    (48, 1)
+    """
+    return next(size for size in range(max(limit, 1), 0, -1) if number % size == 0)
+
+
 class Lanes(types.Type):  # type: ignore[misc]
     """Type of a vector of `count` numbers."""
 
@@ -105,6 +114,18 @@ def tile(_: Any, lanes: Any, count: Any) -> Any:
     return Lanes(lanes.dtype, size)(lanes, count), emit
 
 
+@intrinsic(prefer_literal=True)
+def repeat(_: Any, lanes: Any, times: Any) -> Any:
+    """Return a vector that has every number several times in a row."""
+    size = lanes.count * times.literal_value
+
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        numbers = [lane // times.literal_value for lane in range(size)]
+        return _shuffled(builder, arguments[0], numbers)
+
+    return Lanes(lanes.dtype, size)(lanes, times), emit
+
+
 @intrinsic
 def maximum(_: Any, first: Any, second: Any) -> Any:
     """Return the larger number in every lane."""
@@ -140,9 +161,7 @@ def _operator(instruction: str) -> Callable[..., Any]:
 
         def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
             operands = [
-                argument
-                if isinstance(kind, Lanes)
-                else _filled(builder, argument, lanes.count)
+                argument if isinstance(kind, Lanes) else _filled(builder, argument, lanes.count)
                 for kind, argument in zip((first, second), arguments, strict=True)
             ]
             return getattr(builder, instruction)(*operands, flags=_FLAGS)

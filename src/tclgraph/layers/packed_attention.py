@@ -84,7 +84,9 @@ class _CompiledAttention(torch.autograd.Function):
         output = np.empty_like(inputs.query)
         weight = np.empty((len(lists.keys), num_heads), output.dtype)
         kernel = kernels.forward_kernel(num_heads, output.shape[1] // num_heads)
-        run_in_parts(_cuts(lists), lambda _, *queries: kernel(*queries, inputs, output, weight))
+        run_in_parts(
+            even_pairs(lists), lambda _, *queries: kernel(*queries, inputs, output, weight)
+        )
         context.inputs, context.lists, context.weight = inputs, lists, weight
         return torch.from_numpy(output)
 
@@ -96,7 +98,7 @@ class _CompiledAttention(torch.autograd.Function):
         gradient = gradient_QD.contiguous().numpy()
         query_gradient = torch.empty(inputs.query.shape, dtype=gradient_QD.dtype)
         # Queries share keys, so each thread adds up gradients of its own.
-        cuts = _cuts(context.lists)
+        cuts = even_pairs(context.lists)
         key_value_gradients = [
             torch.zeros(inputs.key_value.shape, dtype=gradient_QD.dtype) for _ in cuts[1:]
         ]
@@ -116,8 +118,8 @@ class _CompiledAttention(torch.autograd.Function):
 _MIN_PAIRS_PER_THREAD = 4096
 
 
-def _cuts(lists: KeyLists) -> list[int]:
-    """Return the first query of every thread, and the end: about equally many pairs for each."""
+def even_pairs(lists: KeyLists) -> list[int]:
+    """Return the first query of every thread, and the end; all have about equally many pairs."""
     parts = num_parts(len(lists.keys), _MIN_PAIRS_PER_THREAD)
     ends = torch.arange(1, parts) * (len(lists.keys) // parts)
     return [0, *torch.searchsorted(lists.start, ends).tolist(), len(lists.start) - 1]

@@ -2,13 +2,14 @@
 
 The layer is used twice. With the structural mask as lists it is the paper's graph Transformer
 block; with the members of the other stream as lists it is the cross-attention block. Shapes: D
-width, R input rows, Q queries.
+width, I inner width of all heads, R input rows, Q queries.
 """
 
 from typing import Literal, TypeAlias
 
 from torch import Tensor, nn
 
+from tclgraph.layers.absorbed_attention import absorbed_attention, is_absorbing_faster
 from tclgraph.layers.feed_forward import FeedForwardWeights, feed_forward
 from tclgraph.layers.packed_attention import KeyLists, packed_attention
 
@@ -58,9 +59,7 @@ class TransformerLayer(nn.Module):
         """Return the new states of the query rows; each attends to the rows of its list."""
         input_QD = hidden_RD.index_select(0, query_Q)
         query_QD = self.query(input_QD)
-        attended_QD = packed_attention(
-            self.head_query(query_QD), self.key_value(hidden_RD), lists, self.num_heads
-        )
+        attended_QI = self._attend(self.head_query(query_QD), hidden_RD, lists)
         residual_QD = query_QD if self.residual == "query" else input_QD
         weights = FeedForwardWeights(
             output=self.output.weight,
@@ -73,4 +72,13 @@ class TransformerLayer(nn.Module):
             output_scale=self.output_norm.weight,
             output_shift=self.output_norm.bias,
         )
-        return feed_forward(attended_QD, residual_QD, weights)
+        return feed_forward(attended_QI, residual_QD, weights)
+
+    def _attend(self, query_QI: Tensor, hidden_RD: Tensor, lists: KeyLists) -> Tensor:
+        if hidden_RD.device.type == "cpu" and is_absorbing_faster(
+            *query_QI.shape, len(hidden_RD), len(lists.keys), self.num_heads
+        ):
+            return absorbed_attention(
+                query_QI, hidden_RD, self.key_value.weight, lists, self.num_heads
+            )
+        return packed_attention(query_QI, self.key_value(hidden_RD), lists, self.num_heads)
