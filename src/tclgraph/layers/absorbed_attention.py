@@ -1,7 +1,7 @@
 """Attention that projects queries instead of keys and values (see `absorbed_kernels`).
 
-Shapes: Q queries, R rows, D width, I inner width of all heads, E = 2I: the projections to keys, then
-those to values.
+Shapes: Q queries, R rows, D width, I inner width of all heads, E = 2I: the projections to keys,
+then those to values.
 """
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Compiled sum of input embeddings, forward and backward; see `input_embeddings` for the terms."""
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,10 +9,12 @@ from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
+from tclgraph.layers.lanes import divisor_up_to, load, mask, store
 
 Float = NDArray[np.floating[Any]]
 
-_options: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "nsz"}}
+# Columns that are processed at once. The vectors of a kernel should fit in the registers.
+_MAX_LANES = 32
 
 
 class Tables(NamedTuple):
@@ -19,7 +23,7 @@ class Tables(NamedTuple):
     node: Float
     depth: Float
     interval: Float
-    """[column]: the embedding of an interval of 1."""
+    """[1, column]: the embedding of an interval of 1."""
 
 
 class Rows(NamedTuple):
@@ -32,43 +36,56 @@ class Rows(NamedTuple):
     """Dropout: the numbers that remain, [row, column]. Without rows there is no dropout."""
 
 
-@kernel(**_options)
-def embed(first: int, last: int, tables: Tables, rows: Rows, scale: float, output: Float) -> None:
-    """Write the embeddings of a range of rows."""
-    width = output.shape[1]
-    has_dropout = len(rows.is_kept) > 0
-    for row in range(first, last):
-        node, depth, interval = rows.node[row], rows.depth[row], rows.interval[row]
-        for column in range(width):
-            output[row, column] = (
-                tables.node[node, column]
-                + tables.depth[depth, column]
-                + interval * tables.interval[column]
-            )
-        if has_dropout:
-            for column in range(width):
-                factor = scale if rows.is_kept[row, column] else output.dtype.type(0.0)
-                output[row, column] *= factor
+def columns_at_once(width: int) -> int:
+    """Return the number of columns to process at once."""
+    return divisor_up_to(_MAX_LANES, width)
 
 
-@kernel(**_options)
-def embed_backward(
-    first: int, last: int, gradient: Float, rows: Rows, scale: float, totals: Tables
-) -> None:
-    """Add the gradients of a range of columns to those of the tables."""
-    has_dropout = len(rows.is_kept) > 0
-    local = np.empty(last - first, gradient.dtype)
-    for row in range(len(gradient)):
-        node, depth, interval = rows.node[row], rows.depth[row], rows.interval[row]
-        for column in range(first, last):
-            local[column - first] = gradient[row, column]
-        if has_dropout:
-            for column in range(first, last):
-                factor = scale if rows.is_kept[row, column] else gradient.dtype.type(0.0)
-                local[column - first] *= factor
-        for column in range(first, last):
-            totals.node[node, column] += local[column - first]
-        for column in range(first, last):
-            totals.depth[depth, column] += local[column - first]
-        for column in range(first, last):
-            totals.interval[column] += interval * local[column - first]
+@lru_cache
+def forward_kernel(width: int) -> Callable[..., None]:
+    """Return the forward kernel for this width, which is a constant for the compiler."""
+    lanes = columns_at_once(width)
+
+    @kernel(error_model="numpy")
+    def forward(
+        first: int, last: int, tables: Tables, rows: Rows, scale: float, output: Float
+    ) -> None:
+        """Write the embeddings of a range of rows; those that remain are multiplied by `scale`."""
+        has_dropout = len(rows.is_kept) > 0
+        for row in range(first, last):
+            for column in range(0, width, lanes):
+                value = load(tables.node, rows.node[row], column, lanes)
+                value = value + load(tables.depth, rows.depth[row], column, lanes)
+                value = value + load(tables.interval, 0, column, lanes) * rows.interval[row]
+                if has_dropout:
+                    value = mask(value * scale, rows.is_kept, row, column)
+                store(output, row, column, value)
+
+    return forward  # type: ignore[no-any-return]
+
+
+@lru_cache
+def backward_kernel(width: int) -> Callable[..., None]:
+    """Return the backward kernel for this width, which is a constant for the compiler."""
+    lanes = columns_at_once(width)
+
+    @kernel(error_model="numpy")
+    def backward(
+        first: int, last: int, gradient: Float, rows: Rows, scale: float, totals: Tables
+    ) -> None:
+        """Add the gradients of a range of columns to those of the tables."""
+        has_dropout = len(rows.is_kept) > 0
+        for row in range(len(gradient)):
+            node, depth = rows.node[row], rows.depth[row]
+            for column in range(first, last, lanes):
+                value = load(gradient, row, column, lanes)
+                if has_dropout:
+                    value = mask(value * scale, rows.is_kept, row, column)
+                earlier = load(totals.node, node, column, lanes)
+                store(totals.node, node, column, earlier + value)
+                earlier = load(totals.depth, depth, column, lanes)
+                store(totals.depth, depth, column, earlier + value)
+                earlier = load(totals.interval, 0, column, lanes)
+                store(totals.interval, 0, column, earlier + value * rows.interval[row])
+
+    return backward  # type: ignore[no-any-return]

@@ -1,6 +1,7 @@
 """What a Transformer layer does after its attention, in one pass over the queries.
 
-Shapes: Q queries, I inner width of the attention, D width, F width of the hidden layer.
+Shapes: Q queries, I inner width of the attention, D width, F width of the hidden layer. An *affine*
+has three rows: what is added before a LayerNorm, and its scale and shift.
 """
 
 from collections.abc import Iterator
@@ -8,15 +9,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+from tclgraph.layers import norm_kernels
 
 # Queries are processed in chunks whose intermediate arrays fit in cache. For all queries the time
 # would be spent on moving them.
 _CHUNK_SIZE = 2048
-_EPSILON = 1e-5  # of LayerNorm, torch's default
-
-_norm = torch.ops.aten.native_layer_norm
-_norm_backward = torch.ops.aten.native_layer_norm_backward
-_relu_backward = torch.ops.aten.threshold_backward
 
 
 class FeedForwardWeights(NamedTuple):
@@ -38,98 +37,134 @@ def feed_forward(attended_QI: Tensor, residual_QD: Tensor, weights: FeedForwardW
 
     The products with W_contract and W_expand have a bias, and LN is LayerNorm.
     """
-    states: Tensor = _FeedForward.apply(attended_QI, residual_QD, *weights)  # type: ignore[no-untyped-call]
-    return states
+    if residual_QD.device.type == "cpu":
+        states: Tensor = _FeedForward.apply(attended_QI, residual_QD, *weights)  # type: ignore[no-untyped-call]
+        return states
+    return feed_forward_by_steps(attended_QI, residual_QD, weights)
+
+
+def feed_forward_by_steps(
+    attended_QI: Tensor, residual_QD: Tensor, weights: FeedForwardWeights
+) -> Tensor:
+    """Return the same as `feed_forward` on any device, in plain torch."""
+    width = residual_QD.shape[1:]
+    normed_QD = functional.layer_norm(
+        functional.linear(attended_QI, weights.output) + residual_QD,
+        width,
+        weights.attention_scale,
+        weights.attention_shift,
+    )
+    hidden_QF = torch.relu(functional.linear(normed_QD, weights.expand, weights.expand_bias))
+    return functional.layer_norm(
+        functional.linear(hidden_QF, weights.contract, weights.contract_bias) + normed_QD,
+        width,
+        weights.output_scale,
+        weights.output_shift,
+    )
 
 
 class _FeedForward(torch.autograd.Function):
+    """The same in chunks. Of both LayerNorms only the normalized values are stored."""
+
     @staticmethod
     def forward(context: Any, attended_QI: Tensor, residual_QD: Tensor, *tensors: Tensor) -> Tensor:
         weights = FeedForwardWeights(*tensors)
         num_queries, width = residual_QD.shape
-        # Both LayerNorms have an input, an output, and the mean and deviation of each row.
-        first_input, first, second_input, second = (torch.empty_like(residual_QD) for _ in range(4))
-        moments_4Q = residual_QD.new_empty(4, num_queries, 1)
+        norm = norm_kernels.forward_kernel(width)
+        affines = _affines(weights).numpy()
+        normed_2QD = residual_QD.new_empty(2, num_queries, width)
+        inverse_2Q = residual_QD.new_empty(2, num_queries)
         hidden_QF = residual_QD.new_empty(num_queries, len(weights.expand))
+        states_QD = torch.empty_like(residual_QD, memory_format=torch.contiguous_format)
+        added = residual_QD.new_empty(_CHUNK_SIZE, width)
+        middle = torch.empty_like(added)
         for rows in _chunks(num_queries):
-            torch.addmm(
-                residual_QD[rows], attended_QI[rows], weights.output.T, out=first_input[rows]
+            normed, inverse = normed_2QD[:, rows].numpy(), inverse_2Q[:, rows].numpy()
+            hidden, residual = hidden_QF[rows], residual_QD[rows].contiguous()
+            added, middle = added[: len(residual)], middle[: len(residual)]
+            torch.mm(attended_QI[rows], weights.output.T, out=added)
+            norm(added.numpy(), residual.numpy(), affines[0], normed[0], inverse[0], middle.numpy())
+            torch.addmm(weights.expand_bias, middle, weights.expand.T, out=hidden).relu_()
+            torch.mm(hidden, weights.contract.T, out=added)
+            norm(
+                added.numpy(),
+                middle.numpy(),
+                affines[1],
+                normed[1],
+                inverse[1],
+                states_QD[rows].numpy(),
             )
-            scale, shift = weights.attention_scale, weights.attention_shift
-            _norm.out(
-                first_input[rows],
-                (width,),
-                scale,
-                shift,
-                _EPSILON,
-                out0=first[rows],
-                out1=moments_4Q[0, rows],
-                out2=moments_4Q[1, rows],
-            )
-            hidden = hidden_QF[rows]
-            torch.addmm(weights.expand_bias, first[rows], weights.expand.T, out=hidden).relu_()
-            torch.addmm(weights.contract_bias, hidden, weights.contract.T, out=second_input[rows])
-            second_input[rows] += first[rows]
-            scale, shift = weights.output_scale, weights.output_shift
-            _norm.out(
-                second_input[rows],
-                (width,),
-                scale,
-                shift,
-                _EPSILON,
-                out0=second[rows],
-                out1=moments_4Q[2, rows],
-                out2=moments_4Q[3, rows],
-            )
-        context.save_for_backward(
-            attended_QI, first_input, first, hidden_QF, second_input, moments_4Q, *weights
-        )
-        return second
+        context.save_for_backward(attended_QI, hidden_QF, normed_2QD, inverse_2Q, *weights)
+        return states_QD
 
     @staticmethod
     def backward(context: Any, gradient_QD: Tensor) -> tuple[Tensor, ...]:
-        attended_QI, first_input, first, hidden_QF, second_input, moments_4Q, *tensors = (
-            context.saved_tensors
-        )
+        attended_QI, hidden_QF, normed_2QD, inverse_2Q, *tensors = context.saved_tensors
         weights = FeedForwardWeights(*tensors)
-        totals = FeedForwardWeights(*(torch.zeros_like(weight) for weight in weights))
+        num_queries, width = gradient_QD.shape
+        norm_backward = norm_kernels.backward_kernel(width)
+        affines = _affines(weights)
+        totals = torch.zeros_like(affines)
+        output_total = torch.zeros_like(weights.output)
+        expand_total = torch.zeros_like(weights.expand)
+        expand_bias_total = torch.zeros_like(weights.expand_bias)
+        contract_total = torch.zeros_like(weights.contract)
         attended_gradient = torch.empty_like(attended_QI)
-        residual_gradient = torch.empty_like(first)
-        for rows in _chunks(len(first)):
-            mean_first, inverse_first, mean_second, inverse_second = moments_4Q[:, rows]
-            gradient, scale_gradient, shift_gradient = _norm_backward(
-                gradient_QD[rows],
-                second_input[rows],
-                first.shape[1:],
-                mean_second,
-                inverse_second,
-                weights.output_scale,
-                weights.output_shift,
-                [True, True, True],
+        residual_gradient = torch.empty_like(normed_2QD[0])
+        for rows in _chunks(num_queries):
+            incoming, hidden = gradient_QD[rows].contiguous(), hidden_QF[rows]
+            normed, inverse = normed_2QD[:, rows], inverse_2Q[:, rows].numpy()
+            gradient = torch.empty_like(incoming)
+            norm_backward(
+                incoming.numpy(),
+                affines[1].numpy(),
+                normed[1].numpy(),
+                inverse[1],
+                totals[1].numpy(),
+                gradient.numpy(),
             )
-            totals.output_scale.add_(scale_gradient)
-            totals.output_shift.add_(shift_gradient)
-            totals.contract.addmm_(gradient.T, hidden_QF[rows])
-            totals.contract_bias.add_(gradient.sum(dim=0))
-            hidden_gradient = _relu_backward(gradient @ weights.contract, hidden_QF[rows], 0)
-            totals.expand.addmm_(hidden_gradient.T, first[rows])
-            totals.expand_bias.add_(hidden_gradient.sum(dim=0))
-            gradient, scale_gradient, shift_gradient = _norm_backward(
-                gradient.addmm_(hidden_gradient, weights.expand),
-                first_input[rows],
-                first.shape[1:],
-                mean_first,
-                inverse_first,
-                weights.attention_scale,
-                weights.attention_shift,
-                [True, True, True],
+            contract_total.addmm_(gradient.T, hidden)
+            hidden_gradient = gradient @ weights.contract
+            hidden_gradient = torch.ops.aten.threshold_backward(hidden_gradient, hidden, 0)
+            expand_total.addmm_(hidden_gradient.T, normed[0])
+            expand_bias_total += hidden_gradient.sum(dim=0)
+            gradient.addmm_(hidden_gradient, weights.expand)
+            norm_backward(
+                gradient.numpy(),
+                affines[0].numpy(),
+                normed[0].numpy(),
+                inverse[0],
+                totals[0].numpy(),
+                residual_gradient[rows].numpy(),
             )
-            totals.attention_scale.add_(scale_gradient)
-            totals.attention_shift.add_(shift_gradient)
-            totals.output.addmm_(gradient.T, attended_QI[rows])
-            torch.mm(gradient, weights.output, out=attended_gradient[rows])
-            residual_gradient[rows] = gradient
-        return attended_gradient, residual_gradient, *totals
+            output_total.addmm_(residual_gradient[rows].T, attended_QI[rows])
+            torch.mm(residual_gradient[rows], weights.output, out=attended_gradient[rows])
+        # The input of `expand` is the scaled and shifted LayerNorm.
+        expand_total *= weights.attention_scale
+        expand_total.addr_(expand_bias_total, weights.attention_shift)
+        return (
+            attended_gradient,
+            residual_gradient,
+            *FeedForwardWeights(
+                output=output_total,
+                attention_scale=totals[0, 1],
+                attention_shift=totals[0, 2],
+                expand=expand_total,
+                expand_bias=expand_bias_total,
+                contract=contract_total,
+                contract_bias=totals[1, 0],
+                output_scale=totals[1, 1],
+                output_shift=totals[1, 2],
+            ),
+        )
+
+
+def _affines(weights: FeedForwardWeights) -> Tensor:
+    """Return what is added before both LayerNorms, and their scale and shift, [2, 3, D]."""
+    first = torch.zeros_like(weights.attention_scale)
+    first = torch.stack([first, weights.attention_scale, weights.attention_shift])
+    second = torch.stack([weights.contract_bias, weights.output_scale, weights.output_shift])
+    return torch.stack([first, second]).detach()
 
 
 def _chunks(count: int) -> Iterator[slice]:

@@ -101,7 +101,9 @@ class _EmbedRows(torch.autograd.Function):
         dropout: Dropout | None,
     ) -> Tensor:
         tables = kernels.Tables(
-            node_ND.detach().numpy(), depth_LD.detach().numpy(), interval_D1.detach().numpy()[:, 0]
+            node_ND.detach().numpy(),
+            depth_LD.detach().numpy(),
+            interval_D1.detach().numpy().reshape(1, -1),
         )
         number = tables.node.dtype.type
         rows = kernels.Rows(
@@ -112,9 +114,10 @@ class _EmbedRows(torch.autograd.Function):
         )
         scale = number(1.0 if dropout is None else 1.0 / dropout.keep_rate)
         output = np.empty((len(rows.node), node_ND.shape[1]), number)
+        embed = kernels.forward_kernel(node_ND.shape[1])
         run_in_parts(
             even_cuts(len(output), num_parts(output.size, _MIN_NUMBERS_PER_THREAD)),
-            lambda _, *part: kernels.embed(*part, tables, rows, scale, output),
+            lambda _, *part: embed(*part, tables, rows, scale, output),
         )
         context.rows, context.scale = rows, scale
         context.tables = node_ND, depth_LD, interval_D1
@@ -124,12 +127,13 @@ class _EmbedRows(torch.autograd.Function):
     def backward(context: Any, gradient_RD: Tensor) -> Any:
         totals = [torch.zeros_like(table) for table in context.tables]
         node, depth, interval = (total.numpy() for total in totals)
-        columns = kernels.Tables(node, depth, interval[:, 0])
+        columns = kernels.Tables(node, depth, interval.reshape(1, -1))
         gradient = gradient_RD.contiguous().numpy()
         rows, scale = context.rows, context.scale
-        parts = min(gradient.shape[1], num_parts(gradient.size, _MIN_NUMBERS_PER_THREAD))
-        run_in_parts(
-            even_cuts(gradient.shape[1], parts),
-            lambda _, *part: kernels.embed_backward(*part, gradient, rows, scale, columns),
-        )
+        width = gradient.shape[1]
+        size = kernels.columns_at_once(width)
+        parts = min(width // size, num_parts(gradient.size, _MIN_NUMBERS_PER_THREAD))
+        cuts = [size * block for block in even_cuts(width // size, parts)]
+        embed_backward = kernels.backward_kernel(width)
+        run_in_parts(cuts, lambda _, *part: embed_backward(*part, gradient, rows, scale, columns))
         return *totals, None, None

@@ -19,7 +19,7 @@ from numba.np.arrayobj import make_array
 
 # Sums may be reordered, but NaN and infinity must be handled correctly.
 _FLAGS = ("contract", "arcp", "nsz", "reassoc")
-_INT32 = ir.IntType(32)
+_INT8, _INT32 = ir.IntType(8), ir.IntType(32)
 
 
 def divisor_up_to(limit: int, number: int) -> int:
@@ -56,7 +56,7 @@ def load(_: Any, array: Any, row: Any, column: Any, count: Any) -> Any:
     lanes = Lanes(array.dtype, count.literal_value)
 
     def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _place(context, builder, array, arguments, lanes)
+        place = _place(context, builder, array, arguments, context.get_value_type(lanes))
         return builder.load(place, align=array.dtype.bitwidth // 8)
 
     return lanes(array, row, column, count), emit
@@ -67,7 +67,7 @@ def store(_: Any, array: Any, row: Any, column: Any, lanes: Any) -> Any:
     """Write a vector to a row, from a column on."""
 
     def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        place = _place(context, builder, array, arguments, lanes)
+        place = _place(context, builder, array, arguments, context.get_value_type(lanes))
         builder.store(arguments[3], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
@@ -103,6 +103,24 @@ def fold(_: Any, lanes: Any, count: Any) -> Any:
     return Lanes(lanes.dtype, size)(lanes, count), emit
 
 
+@intrinsic
+def total(_: Any, lanes: Any) -> Any:
+    """Return the sum of all numbers of a vector."""
+
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        (vector,) = arguments
+        number = vector.type.element
+        bits = 32 if isinstance(number, ir.FloatType) else 64
+        function = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(number, [number, vector.type]),
+            f"llvm.vector.reduce.fadd.v{vector.type.count}f{bits}",
+        )
+        return builder.call(function, [number(-0.0), vector], fastmath=_FLAGS)
+
+    return lanes.dtype(lanes), emit
+
+
 @intrinsic(prefer_literal=True)
 def tile(_: Any, lanes: Any, count: Any) -> Any:
     """Return a vector of `count` numbers that repeats a shorter vector."""
@@ -124,6 +142,19 @@ def repeat(_: Any, lanes: Any, times: Any) -> Any:
         return _shuffled(builder, arguments[0], numbers)
 
     return Lanes(lanes.dtype, size)(lanes, times), emit
+
+
+@intrinsic
+def mask(_: Any, lanes: Any, flags: Any, row: Any, column: Any) -> Any:
+    """Return a vector with 0 in place of the numbers whose flag, an element of a row, is False."""
+
+    def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        place = _place(context, builder, flags, arguments[1:], ir.VectorType(_INT8, lanes.count))
+        flag = builder.load(place, align=1)
+        is_set = builder.icmp_unsigned("!=", flag, ir.Constant(flag.type, None))
+        return builder.select(is_set, arguments[0], ir.Constant(arguments[0].type, None))
+
+    return lanes(lanes, flags, row, column), emit
 
 
 @intrinsic
@@ -184,13 +215,13 @@ overload(operator.mul)(_operator("fmul"))
 overload(operator.truediv)(_operator("fdiv"))
 
 
-def _place(context: Any, builder: Any, array: Any, arguments: Any, lanes: Lanes) -> Any:
+def _place(context: Any, builder: Any, array: Any, arguments: Any, vector: Any) -> Any:
     """Return the address of a vector in an array, given as array, row and column."""
     structure = make_array(array)(context, builder, arguments[0])
     place = cgutils.get_item_pointer(
         context, builder, array, structure, list(arguments[1:3]), wraparound=False
     )
-    return builder.bitcast(place, context.get_value_type(lanes).as_pointer())
+    return builder.bitcast(place, vector.as_pointer())
 
 
 def _filled(builder: Any, number: Any, count: int) -> Any:
@@ -220,7 +251,7 @@ def _library_function(builder: Any, name: str, vector: Any) -> Any:
 
 
 def _emit_single_exp(builder: Any, vector: Any) -> Any:
-    """Compute 2^power · e^rest with |rest| ≤ ln 2 / 2; the exponent bits of a float are the power."""
+    """Compute 2^power · e^rest; the exponent bits of a float hold the power."""
     count = vector.type.count
 
     def constant(number: float) -> Any:

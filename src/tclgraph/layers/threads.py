@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ def num_parts(size: int, min_size: int) -> int:
 
 def run_in_parts(cuts: list[int], work: Callable[[int, int, int], Any]) -> None:
     """Call work(part, cuts[part], cuts[part + 1]) for all parts, each in a thread of its own."""
-    parts = list(enumerate(zip(cuts[:-1], cuts[1:], strict=True)))
+    parts = list(enumerate(pairwise(cuts)))
     others = [_pool.submit(work, part, first, last) for part, (first, last) in parts[1:]]
     part, (first, last) = parts[0]
     work(part, first, last)
