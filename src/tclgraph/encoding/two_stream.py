@@ -158,7 +158,8 @@ class TwoStreamEncoder(nn.Module):
 
     def _root_states(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
         hidden: Tensor = self._embed(packed, random)
-        query, lists = packed.query_row, self._lists(packed.key_start, packed.key_row)
+        query = packed.query_row
+        lists = self._lists(packed.key_start, packed.key_row, packed.num_single)
         # Row of each member of each stream. At first streams share rows; once a cross-attention
         # layer has made every member's state its own, it is the member's slot in its stream.
         member, root = packed.stream_query, packed.root_query
@@ -201,5 +202,5 @@ class TwoStreamEncoder(nn.Module):
     def _index(self, array: IntArray) -> Tensor:
         return torch.from_numpy(array).to(self.weight.device)
 
-    def _lists(self, start: IntArray, keys: IntArray) -> KeyLists:
-        return KeyLists(self._index(start), self._index(keys))
+    def _lists(self, start: IntArray, keys: IntArray, num_single: int = 0) -> KeyLists:
+        return KeyLists(self._index(start), self._index(keys), num_single)

@@ -23,6 +23,8 @@ class KeyLists:
 
     start: Tensor
     keys: Tensor
+    num_single: int = 0
+    """Number of queries, the last ones, whose only key is the row that they come from."""
 
 
 def packed_attention(

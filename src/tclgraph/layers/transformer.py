@@ -2,7 +2,8 @@
 
 The layer is used twice. With the structural mask as lists it is the paper's graph Transformer
 block; with the members of the other stream as lists it is the cross-attention block. Shapes: D
-width, I inner width of all heads, R input rows, Q queries.
+width, I inner width of all heads, R input rows, Q queries: P that attend to
+several rows, then N that attend to their own row only.
 """
 
 from typing import Literal, TypeAlias
@@ -57,10 +58,20 @@ class TransformerLayer(nn.Module):
 
     def forward(self, hidden_RD: Tensor, query_Q: Tensor, lists: KeyLists) -> Tensor:
         """Return the new states of the query rows; each attends to the rows of its list."""
-        input_QD = hidden_RD.index_select(0, query_Q)
-        query_QD = self.query(input_QD)
-        attended_QI = self._attend(self.head_query(query_QD), hidden_RD, lists)
-        residual_QD = query_QD if self.residual == "query" else input_QD
+        attending_P, single_N = query_Q.tensor_split([len(query_Q) - lists.num_single])
+        input_PD = hidden_RD.index_select(0, attending_P)
+        query_PD = self.query(input_PD)
+        attended_PI = self._attend(self.head_query(query_PD), hidden_RD, lists)
+        residual_PD = query_PD if self.residual == "query" else input_PD
+        # The attention over a single key is its value, so all projections are one matrix.
+        value_ID = self.key_value.weight.chunk(2)[1]
+        direct_DD = self.output.weight @ value_ID
+        if self.residual == "query":
+            direct_DD = direct_DD + self.query.weight
+        input_ND = hidden_RD.index_select(0, single_N)
+        direct_ND = input_ND @ direct_DD.T
+        if self.residual == "input":
+            direct_ND = direct_ND + input_ND
         weights = FeedForwardWeights(
             output=self.output.weight,
             attention_scale=self.attention_norm.weight,
@@ -72,13 +83,16 @@ class TransformerLayer(nn.Module):
             output_scale=self.output_norm.weight,
             output_shift=self.output_norm.bias,
         )
-        return feed_forward(attended_QI, residual_QD, weights)
+        return feed_forward(attended_PI, residual_PD, direct_ND, weights)
 
-    def _attend(self, query_QI: Tensor, hidden_RD: Tensor, lists: KeyLists) -> Tensor:
+    def _attend(self, query_PI: Tensor, hidden_RD: Tensor, lists: KeyLists) -> Tensor:
+        """Return the attention of all queries but those with a single key."""
+        start = lists.start[: len(query_PI) + 1]
+        lists = KeyLists(start, lists.keys[: len(lists.keys) - lists.num_single])
         if hidden_RD.device.type == "cpu" and is_absorbing_faster(
-            *query_QI.shape, len(hidden_RD), len(lists.keys), self.num_heads
+            *query_PI.shape, len(hidden_RD), len(lists.keys), self.num_heads
         ):
             return absorbed_attention(
-                query_QI, hidden_RD, self.key_value.weight, lists, self.num_heads
+                query_PI, hidden_RD, self.key_value.weight, lists, self.num_heads
             )
-        return packed_attention(query_QI, self.key_value(hidden_RD), lists, self.num_heads)
+        return packed_attention(query_PI, self.key_value(hidden_RD), lists, self.num_heads)
