@@ -44,4 +44,4 @@ class Trainable(Model):
 
     def make_optimizer(self) -> torch.optim.Optimizer:
         """Build the optimizer."""
-        return torch.optim.Adam(self.parameter_groups(), lr=self.config.learning_rate, fused=True)
+        return torch.optim.Adam(self.parameter_groups(), lr=self.config.learning_rate)
