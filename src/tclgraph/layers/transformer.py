@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tclgraph.layers.absorbed_attention import absorbed_attention, is_absorbing_faster
 from tclgraph.layers.feed_forward import FeedForwardWeights, feed_forward
 from tclgraph.layers.packed_attention import KeyLists, packed_attention
+from tclgraph.layers.row_projections import project_rows
 
 Residual: TypeAlias = Literal["query", "input"]
 HeadWidth: TypeAlias = Literal["split", "full"]
@@ -59,19 +60,19 @@ class TransformerLayer(nn.Module):
     def forward(self, hidden_RD: Tensor, query_Q: Tensor, lists: KeyLists) -> Tensor:
         """Return the new states of the query rows; each attends to the rows of its list."""
         attending_P, single_N = query_Q.tensor_split([len(query_Q) - lists.num_single])
-        input_PD = hidden_RD.index_select(0, attending_P)
-        query_PD = self.query(input_PD)
-        attended_PI = self._attend(self.head_query(query_PD), hidden_RD, lists)
-        residual_PD = query_PD if self.residual == "query" else input_PD
         # The attention over a single key is its value, so all projections are one matrix.
         value_ID = self.key_value.weight.chunk(2)[1]
         direct_DD = self.output.weight @ value_ID
         if self.residual == "query":
             direct_DD = direct_DD + self.query.weight
-        input_ND = hidden_RD.index_select(0, single_N)
-        direct_ND = input_ND @ direct_DD.T
+        query_PD, direct_ND = project_rows(
+            hidden_RD, [attending_P, single_N], [self.query.weight, direct_DD]
+        )
+        residual_PD = query_PD
         if self.residual == "input":
-            direct_ND = direct_ND + input_ND
+            residual_PD = hidden_RD.index_select(0, attending_P)
+            direct_ND = direct_ND + hidden_RD.index_select(0, single_N)
+        attended_PI = self._attend(self.head_query(query_PD), hidden_RD, lists)
         weights = FeedForwardWeights(
             output=self.output.weight,
             attention_scale=self.attention_norm.weight,
