@@ -19,6 +19,8 @@ from numba.np.arrayobj import make_array
 
 # Sums may be reordered, but NaN and infinity must be handled correctly.
 _FLAGS = ("contract", "arcp", "nsz", "reassoc")
+_code: Any = cgutils  # these two have no types
+_make_array: Any = make_array
 _INT8, _INT32 = ir.IntType(8), ir.IntType(32)
 
 
@@ -31,7 +33,7 @@ def divisor_up_to(limit: int, number: int) -> int:
     return next(size for size in range(max(limit, 1), 0, -1) if number % size == 0)
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """Type of a vector of `count` numbers."""
 
     def __init__(self, dtype: Any, count: int) -> None:
@@ -40,17 +42,21 @@ class Lanes(types.Type):  # type: ignore[misc]
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, lanes: Lanes) -> None:
         number = ir.FloatType() if lanes.dtype == types.float32 else ir.DoubleType()
-        super().__init__(manager, lanes, ir.VectorType(number, lanes.count))
+        vector = ir.VectorType(number, lanes.count)
+        super().__init__(manager, lanes, vector)  # type: ignore[no-untyped-call]
 
+
+# Declared here because numba's own type forbids calls in kernels, which omit the first argument.
+_in_kernels: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic(prefer_literal=True)
 
 # The functions below run when a kernel is compiled: each returns a signature and a function that
 # emits instructions.
 
 
-@intrinsic(prefer_literal=True)
+@_in_kernels
 def load(_: Any, array: Any, row: Any, column: Any, count: Any) -> Any:
     """Return `count` adjacent numbers of a row, from a column on."""
     lanes = Lanes(array.dtype, count.literal_value)
@@ -62,7 +68,7 @@ def load(_: Any, array: Any, row: Any, column: Any, count: Any) -> Any:
     return lanes(array, row, column, count), emit
 
 
-@intrinsic(prefer_literal=True)
+@_in_kernels
 def store(_: Any, array: Any, row: Any, column: Any, lanes: Any) -> Any:
     """Write a vector to a row, from a column on."""
 
@@ -74,7 +80,7 @@ def store(_: Any, array: Any, row: Any, column: Any, lanes: Any) -> Any:
     return types.none(array, row, column, lanes), emit
 
 
-@intrinsic(prefer_literal=True)
+@_in_kernels
 def fill(_: Any, number: Any, count: Any) -> Any:
     """Return a vector in which every number is the same."""
     lanes = Lanes(number, count.literal_value)
@@ -85,7 +91,7 @@ def fill(_: Any, number: Any, count: Any) -> Any:
     return lanes(number, count), emit
 
 
-@intrinsic(prefer_literal=True)
+@_in_kernels
 def fold(_: Any, lanes: Any, count: Any) -> Any:
     """Return the sum of all groups of `count` adjacent numbers."""
     size = count.literal_value
@@ -103,7 +109,7 @@ def fold(_: Any, lanes: Any, count: Any) -> Any:
     return Lanes(lanes.dtype, size)(lanes, count), emit
 
 
-@intrinsic
+@_in_kernels
 def total(_: Any, lanes: Any) -> Any:
     """Return the sum of all numbers of a vector."""
 
@@ -111,7 +117,7 @@ def total(_: Any, lanes: Any) -> Any:
         (vector,) = arguments
         number = vector.type.element
         bits = 32 if isinstance(number, ir.FloatType) else 64
-        function = cgutils.get_or_insert_function(
+        function = _code.get_or_insert_function(
             builder.module,
             ir.FunctionType(number, [number, vector.type]),
             f"llvm.vector.reduce.fadd.v{vector.type.count}f{bits}",
@@ -121,7 +127,7 @@ def total(_: Any, lanes: Any) -> Any:
     return lanes.dtype(lanes), emit
 
 
-@intrinsic(prefer_literal=True)
+@_in_kernels
 def tile(_: Any, lanes: Any, count: Any) -> Any:
     """Return a vector of `count` numbers that repeats a shorter vector."""
     size = count.literal_value
@@ -132,7 +138,7 @@ def tile(_: Any, lanes: Any, count: Any) -> Any:
     return Lanes(lanes.dtype, size)(lanes, count), emit
 
 
-@intrinsic(prefer_literal=True)
+@_in_kernels
 def repeat(_: Any, lanes: Any, times: Any) -> Any:
     """Return a vector that has every number several times in a row."""
     size = lanes.count * times.literal_value
@@ -144,7 +150,7 @@ def repeat(_: Any, lanes: Any, times: Any) -> Any:
     return Lanes(lanes.dtype, size)(lanes, times), emit
 
 
-@intrinsic
+@_in_kernels
 def mask(_: Any, lanes: Any, flags: Any, row: Any, column: Any) -> Any:
     """Return a vector with 0 in place of the numbers whose flag, an element of a row, is False."""
 
@@ -157,7 +163,7 @@ def mask(_: Any, lanes: Any, flags: Any, row: Any, column: Any) -> Any:
     return lanes(lanes, flags, row, column), emit
 
 
-@intrinsic
+@_in_kernels
 def maximum(_: Any, first: Any, second: Any) -> Any:
     """Return the larger number in every lane."""
 
@@ -167,7 +173,7 @@ def maximum(_: Any, first: Any, second: Any) -> Any:
     return first(first, second), emit
 
 
-@intrinsic
+@_in_kernels
 def exp(_: Any, lanes: Any) -> Any:
     """Return the exponential, in single precision for numbers up to 0.
 
@@ -186,7 +192,7 @@ def exp(_: Any, lanes: Any) -> Any:
 def _operator(instruction: str) -> Callable[..., Any]:
     """Return an operator between two vectors, or between a vector and a number."""
 
-    @intrinsic
+    @_in_kernels
     def operate(_: Any, first: Any, second: Any) -> Any:
         lanes = first if isinstance(first, Lanes) else second
 
@@ -217,8 +223,8 @@ overload(operator.truediv)(_operator("fdiv"))
 
 def _place(context: Any, builder: Any, array: Any, arguments: Any, vector: Any) -> Any:
     """Return the address of a vector in an array, given as array, row and column."""
-    structure = make_array(array)(context, builder, arguments[0])
-    place = cgutils.get_item_pointer(
+    structure = _make_array(array)(context, builder, arguments[0])
+    place = _code.get_item_pointer(
         context, builder, array, structure, list(arguments[1:3]), wraparound=False
     )
     return builder.bitcast(place, vector.as_pointer())
@@ -242,7 +248,7 @@ def _larger(builder: Any, first: Any, second: Any) -> Any:
 
 def _library_function(builder: Any, name: str, vector: Any) -> Any:
     bits = 32 if isinstance(vector.type.element, ir.FloatType) else 64
-    function = cgutils.get_or_insert_function(
+    function = _code.get_or_insert_function(
         builder.module,
         ir.FunctionType(vector.type, [vector.type]),
         f"llvm.{name}.v{vector.type.count}f{bits}",

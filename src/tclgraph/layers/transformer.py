@@ -90,8 +90,9 @@ class TransformerLayer(nn.Module):
         """Return the attention of all queries but those with a single key."""
         start = lists.start[: len(query_PI) + 1]
         lists = KeyLists(start, lists.keys[: len(lists.keys) - lists.num_single])
+        num_queries, inner = query_PI.shape
         if hidden_RD.device.type == "cpu" and is_absorbing_faster(
-            *query_PI.shape, len(hidden_RD), len(lists.keys), self.num_heads
+            num_queries, inner, len(hidden_RD), len(lists.keys), self.num_heads
         ):
             return absorbed_attention(
                 query_PI, hidden_RD, self.key_value.weight, lists, self.num_heads
