@@ -16,12 +16,16 @@ _CHUNK_SIZE = 2048
 def project_rows(
     hidden_RD: Tensor, indices: Sequence[Tensor], weights: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Return hidden[index] @ weight.T for each index and its weight.
+    """Return `hidden`, and hidden[index] @ weight.T for each index and its weight.
+
+    Whatever else reads the rows must read the returned ones: the gradients of the projections are
+    added to theirs in place, because another array of this size would take more time than the
+    projections.
 
     >>> rows, indices = torch.tensor([[1.0], [2.0]]), [torch.tensor([1]), torch.tensor([0, 1])]
-    >>> project_rows(rows, indices, [torch.tensor([[3.0]]), torch.tensor([[5.0]])])
-    (tensor([[6.]]), tensor([[ 5.],
-            [10.]]))
+    >>> _, *projected = project_rows(rows, indices, [torch.tensor([[3.0]]), torch.tensor([[5.0]])])
+    >>> [part.tolist() for part in projected]
+    [[[6.0]], [[5.0], [10.0]]]
     """
     projected: tuple[Tensor, ...] = _ProjectRows.apply(hidden_RD, indices, *weights)  # type: ignore[no-untyped-call]
     return projected
@@ -40,12 +44,12 @@ class _ProjectRows(torch.autograd.Function):
             outputs.append(output)
         context.save_for_backward(hidden_RD, *weights)
         context.indices = indices
-        return tuple(outputs)
+        return hidden_RD.view_as(hidden_RD), *outputs
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> Any:
+    def backward(context: Any, hidden_gradient: Tensor, *gradients: Tensor) -> Any:
         hidden_RD, *weights = context.saved_tensors
-        hidden_gradient = torch.zeros_like(hidden_RD)
+        hidden_gradient = hidden_gradient.contiguous()
         weight_gradients = [torch.zeros_like(weight) for weight in weights]
         parts = zip(context.indices, weights, gradients, weight_gradients, strict=True)
         for index, weight, gradient, total in parts:

@@ -65,7 +65,7 @@ class TransformerLayer(nn.Module):
         direct_DD = self.output.weight @ value_ID
         if self.residual == "query":
             direct_DD = direct_DD + self.query.weight
-        query_PD, direct_ND = project_rows(
+        hidden_RD, query_PD, direct_ND = project_rows(
             hidden_RD, [attending_P, single_N], [self.query.weight, direct_DD]
         )
         residual_PD = query_PD
