@@ -51,77 +51,161 @@ class AbsorbedGradients(NamedTuple):
     value_weight: Float
 
 
-class _Parts(NamedTuple):
-    """Compiled parts of both kernels, for fixed sizes."""
-
-    by_head: Callable[..., None]
-    match: Callable[..., None]
-    average: Callable[..., None]
-    from_heads: Callable[..., None]
+# Parts of the kernels below. They are copied into the kernels, because sizes must be constants.
+_INLINED: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
 
 
-@lru_cache
-def _parts(num_heads: int, head_width: int, width: int) -> _Parts:
-    inner = num_heads * head_width
-    lanes = num_heads * divisor_up_to(_MAX_LANES // num_heads, head_width)
-    block = divisor_up_to(_MAX_LANES // num_heads, width)  # columns of a row
-    block_lanes = block * num_heads
-    wide = divisor_up_to(2 * _MAX_LANES // num_heads, width)
-    wide_lanes = wide * num_heads
-
-    @kernel(error_model="numpy")
-    def by_head(index: int, rows: Float, weight: Float, result: Float) -> None:
-        """Write weight_h' · row_h for all heads h, [column, head]; `weight` is transposed."""
-        for column in range(width):
-            total = fill(rows.dtype.type(0.0), num_heads)
-            for start in range(0, inner, lanes):
-                product = load(rows, index, start, lanes) * load(weight, column, start, lanes)
-                total = total + fold(product, num_heads)
-            store(result, column, 0, total)
-
-    @kernel(error_model="numpy")
-    def match(keys: IntArray, hidden: Float, probe: Float, score: Float) -> None:
-        """Write the product of all rows and probes, [key, head]."""
-        for pair in range(0, len(keys), 2):  # two rows share the loading of the probes
-            other = min(pair + 1, len(keys) - 1)
-            total = fill(hidden.dtype.type(0.0), block_lanes)
-            other_total = total
-            for column in range(0, width, block):
-                probes = load(probe, column, 0, block_lanes)
-                row = load(hidden, keys[pair], column, block)
-                other_row = load(hidden, keys[other], column, block)
-                total = total + repeat(row, num_heads) * probes
-                other_total = other_total + repeat(other_row, num_heads) * probes
-            store(score, pair, 0, fold(total, num_heads))
-            store(score, other, 0, fold(other_total, num_heads))
-
-    @kernel(error_model="numpy")
-    def average(keys: IntArray, hidden: Float, weight: Float, result: Float) -> None:
-        """Write the sum of all rows, weighted for every head, [column, head]."""
-        for column in range(0, width, wide):
-            total = fill(hidden.dtype.type(0.0), wide_lanes)
-            for pair in range(len(keys)):
-                row = repeat(load(hidden, keys[pair], column, wide), num_heads)
-                total = total + row * tile(load(weight, pair, 0, num_heads), wide_lanes)
-            store(result, column, 0, total)
-
-    @kernel(error_model="numpy")
-    def from_heads(index: int, heads: Float, weight: Float, result: Float) -> None:
-        """Write weight_h · heads_h for all heads h; `weight` is transposed."""
+@kernel(**_INLINED)
+def _by_head(
+    index: int,
+    rows: Float,
+    weight: Float,
+    result: Float,
+    width: int,
+    inner: int,
+    lanes: int,
+    num_heads: int,
+) -> None:
+    """Write weight_h' · row_h for all heads h, [column, head]; `weight` is transposed."""
+    for column in range(width):
+        total = fill(rows.dtype.type(0.0), num_heads)
         for start in range(0, inner, lanes):
-            total = fill(heads.dtype.type(0.0), lanes)
-            for column in range(width):
-                product = tile(load(heads, column, 0, num_heads), lanes)
-                total = total + product * load(weight, column, start, lanes)
-            store(result, index, start, total)
+            product = load(rows, index, start, lanes) * load(weight, column, start, lanes)
+            total = total + fold(product, num_heads)
+        store(result, column, 0, total)
 
-    return _Parts(by_head, match, average, from_heads)
+
+@kernel(**_INLINED)
+def _match(
+    keys: IntArray,
+    hidden: Float,
+    probe: Float,
+    score: Float,
+    width: int,
+    block: int,
+    block_lanes: int,
+    num_heads: int,
+) -> None:
+    """Write the product of all rows and probes, [key, head]."""
+    for pair in range(0, len(keys), 2):  # two rows share the loading of the probes
+        other = min(pair + 1, len(keys) - 1)
+        total = fill(hidden.dtype.type(0.0), block_lanes)
+        other_total = total
+        for column in range(0, width, block):
+            probes = load(probe, column, 0, block_lanes)
+            row = load(hidden, keys[pair], column, block)
+            other_row = load(hidden, keys[other], column, block)
+            total = total + repeat(row, num_heads) * probes
+            other_total = other_total + repeat(other_row, num_heads) * probes
+        store(score, pair, 0, fold(total, num_heads))
+        store(score, other, 0, fold(other_total, num_heads))
+
+
+@kernel(**_INLINED)
+def _average(
+    keys: IntArray,
+    hidden: Float,
+    weight: Float,
+    result: Float,
+    width: int,
+    block: int,
+    block_lanes: int,
+    num_heads: int,
+) -> None:
+    """Write the sum of all rows, weighted for every head, [column, head]."""
+    for column in range(0, width, block):
+        total = fill(hidden.dtype.type(0.0), block_lanes)
+        for pair in range(len(keys)):
+            row = repeat(load(hidden, keys[pair], column, block), num_heads)
+            total = total + row * tile(load(weight, pair, 0, num_heads), block_lanes)
+        store(result, column, 0, total)
+
+
+@kernel(**_INLINED)
+def _from_heads(
+    index: int,
+    heads: Float,
+    weight: Float,
+    result: Float,
+    width: int,
+    inner: int,
+    lanes: int,
+    num_heads: int,
+) -> None:
+    """Write weight_h · heads_h for all heads h; `weight` is transposed."""
+    for start in range(0, inner, lanes):
+        total = fill(heads.dtype.type(0.0), lanes)
+        for column in range(width):
+            product = tile(load(heads, column, 0, num_heads), lanes)
+            total = total + product * load(weight, column, start, lanes)
+        store(result, index, start, total)
+
+
+@kernel(**_INLINED)
+def _spread(
+    index: int,
+    rows: Float,
+    weight: Float,
+    result: Float,
+    width: int,
+    inner: int,
+    lanes: int,
+    num_heads: int,
+) -> None:
+    """Write weight_h' · row_h for all heads h, [head, column]."""
+    for column in range(0, width, lanes):
+        for head in range(num_heads):
+            total = fill(rows.dtype.type(0.0), lanes)
+            for place in range(head, inner, num_heads):
+                total = total + load(weight, place, column, lanes) * rows[index, place]
+            store(result, head, column, total)
+
+
+@kernel(**_INLINED)
+def _add_outer(
+    index: int,
+    rows: Float,
+    heads: Float,
+    result: Float,
+    width: int,
+    inner: int,
+    lanes: int,
+    num_heads: int,
+) -> None:
+    """Add the product of a row and a column of all heads to a transposed weight gradient."""
+    for start in range(0, inner, lanes):
+        row = load(rows, index, start, lanes)
+        for column in range(width):
+            product = tile(load(heads, column, 0, num_heads), lanes) * row
+            store(result, column, start, load(result, column, start, lanes) + product)
+
+
+@kernel(**_INLINED)
+def _add_rows(
+    keys: IntArray,
+    first_weight: Float,
+    first: Float,
+    second_weight: Float,
+    second: Float,
+    result: Float,
+    lanes: int,
+    num_heads: int,
+) -> None:
+    """Add the sums over heads of first_weight · first + second_weight · second to rows."""
+    for column in range(0, result.shape[1], lanes):
+        for pair in range(len(keys)):
+            total = load(result, keys[pair], column, lanes)
+            other = fill(result.dtype.type(0.0), lanes)
+            for head in range(num_heads):
+                total = total + load(first, head, column, lanes) * first_weight[pair, head]
+                other = other + load(second, head, column, lanes) * second_weight[pair, head]
+            store(result, keys[pair], column, total + other)
 
 
 @lru_cache
 def forward_kernel(num_heads: int, head_width: int, width: int) -> Callable[..., None]:
     """Return the forward kernel for these sizes, which are constants for the compiler."""
-    by_head, match, average, from_heads = _parts(num_heads, head_width, width)
+    inner, lanes, block, block_lanes, wide, wide_lanes, _ = _sizes(num_heads, head_width, width)
 
     @kernel(error_model="numpy")
     def forward(
@@ -137,8 +221,17 @@ def forward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...,
         mean = np.empty((width, num_heads), query.dtype)
         for index in range(first_query, last_query):
             first, last = start[index], start[index + 1]
-            by_head(index, query, key_weight_T, probe)
-            match(keys[first:last], hidden, probe, weight[first:last])
+            _by_head(index, query, key_weight_T, probe, width, inner, lanes, num_heads)
+            _match(
+                keys[first:last],
+                hidden,
+                probe,
+                weight[first:last],
+                width,
+                block,
+                block_lanes,
+                num_heads,
+            )
             highest = fill(number(-np.inf), num_heads)
             for pair in range(first, last):
                 highest = maximum(highest, load(weight, pair, 0, num_heads))
@@ -150,8 +243,17 @@ def forward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...,
             inverse = number(1.0) / total
             for pair in range(first, last):
                 store(weight, pair, 0, load(weight, pair, 0, num_heads) * inverse)
-            average(keys[first:last], hidden, weight[first:last], mean)
-            from_heads(index, mean, value_weight_T, output)
+            _average(
+                keys[first:last],
+                hidden,
+                weight[first:last],
+                mean,
+                width,
+                wide,
+                wide_lanes,
+                num_heads,
+            )
+            _from_heads(index, mean, value_weight_T, output, width, inner, lanes, num_heads)
 
     return forward  # type: ignore[no-any-return]
 
@@ -159,8 +261,9 @@ def forward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...,
 @lru_cache
 def backward_kernel(num_heads: int, head_width: int, width: int) -> Callable[..., None]:
     """Return the backward kernel for these sizes, which are constants for the compiler."""
-    by_head, match, average, from_heads = _parts(num_heads, head_width, width)
-    spread, add_outer, add_rows = _backward_parts(num_heads, head_width, width)
+    inner, lanes, block, block_lanes, wide, wide_lanes, row_lanes = _sizes(
+        num_heads, head_width, width
+    )
 
     @kernel(error_model="numpy")
     def backward(
@@ -194,10 +297,12 @@ def backward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...
         for index in range(first_query, last_query):
             first, last = start[index], start[index + 1]
             rows, share = keys[first:last], weight[first:last]
-            by_head(index, gradient, value_weight_T, mean_gradient)
-            average(rows, hidden, share, mean)
-            add_outer(index, gradient, mean, totals.value_weight)
-            match(rows, hidden, mean_gradient, score_gradient)
+            _by_head(index, gradient, value_weight_T, mean_gradient, width, inner, lanes, num_heads)
+            _average(rows, hidden, share, mean, width, wide, wide_lanes, num_heads)
+            _add_outer(index, gradient, mean, totals.value_weight, width, inner, lanes, num_heads)
+            _match(
+                rows, hidden, mean_gradient, score_gradient, width, block, block_lanes, num_heads
+            )
             average_gradient = fill(number(0.0), num_heads)
             for pair in range(last - first):
                 derivative = load(score_gradient, pair, 0, num_heads)
@@ -206,59 +311,42 @@ def backward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...
                 deviation = load(score_gradient, pair, 0, num_heads) - average_gradient
                 derivative = load(share, pair, 0, num_heads) * deviation * scale
                 store(score_gradient, pair, 0, derivative)
-            average(rows, hidden, score_gradient, probe_gradient)
-            from_heads(index, probe_gradient, key_weight_T, totals.query)
-            add_outer(index, query, probe_gradient, totals.key_weight)
-            spread(index, gradient, value_weight, mean_gradient_T)
-            spread(index, query, key_weight, probe_T)
-            add_rows(rows, share, mean_gradient_T, score_gradient, probe_T, totals.hidden)
+            _average(
+                rows, hidden, score_gradient, probe_gradient, width, wide, wide_lanes, num_heads
+            )
+            _from_heads(
+                index, probe_gradient, key_weight_T, totals.query, width, inner, lanes, num_heads
+            )
+            _add_outer(
+                index, query, probe_gradient, totals.key_weight, width, inner, lanes, num_heads
+            )
+            _spread(
+                index, gradient, value_weight, mean_gradient_T, width, inner, row_lanes, num_heads
+            )
+            _spread(index, query, key_weight, probe_T, width, inner, row_lanes, num_heads)
+            _add_rows(
+                rows,
+                share,
+                mean_gradient_T,
+                score_gradient,
+                probe_T,
+                totals.hidden,
+                row_lanes,
+                num_heads,
+            )
 
     return backward  # type: ignore[no-any-return]
 
 
-def _backward_parts(num_heads: int, head_width: int, width: int) -> tuple[Callable[..., None], ...]:
+def _sizes(num_heads: int, head_width: int, width: int) -> tuple[int, ...]:
+    """Return the inner width, and what is processed at once.
+
+    These are inner columns; columns of a row and their numbers for all heads, twice: for rows that
+    share probes and for sums over rows; and columns of a row.
+    """
     inner = num_heads * head_width
     lanes = num_heads * divisor_up_to(_MAX_LANES // num_heads, head_width)
+    block = divisor_up_to(_MAX_LANES // num_heads, width)
+    wide = divisor_up_to(2 * _MAX_LANES // num_heads, width)
     row_lanes = divisor_up_to(_MAX_LANES, width)
-
-    @kernel(error_model="numpy")
-    def spread(index: int, rows: Float, weight: Float, result: Float) -> None:
-        """Write weight_h' · row_h for all heads h, [head, column]."""
-        for column in range(0, width, row_lanes):
-            for head in range(num_heads):
-                total = fill(rows.dtype.type(0.0), row_lanes)
-                for place in range(head, inner, num_heads):
-                    total = total + load(weight, place, column, row_lanes) * rows[index, place]
-                store(result, head, column, total)
-
-    @kernel(error_model="numpy")
-    def add_outer(index: int, rows: Float, heads: Float, result: Float) -> None:
-        """Add the product of a row and a column of all heads to a transposed weight gradient."""
-        for start in range(0, inner, lanes):
-            row = load(rows, index, start, lanes)
-            for column in range(width):
-                product = tile(load(heads, column, 0, num_heads), lanes) * row
-                store(result, column, start, load(result, column, start, lanes) + product)
-
-    @kernel(error_model="numpy")
-    def add_rows(
-        keys: IntArray,
-        first_weight: Float,
-        first: Float,
-        second_weight: Float,
-        second: Float,
-        result: Float,
-    ) -> None:
-        """Add the sums over heads of first_weight · first + second_weight · second to rows."""
-        for column in range(0, width, row_lanes):
-            for pair in range(len(keys)):
-                total = load(result, keys[pair], column, row_lanes)
-                other = fill(result.dtype.type(0.0), row_lanes)
-                for head in range(num_heads):
-                    total = total + load(first, head, column, row_lanes) * first_weight[pair, head]
-                    other = (
-                        other + load(second, head, column, row_lanes) * second_weight[pair, head]
-                    )
-                store(result, keys[pair], column, total + other)
-
-    return spread, add_outer, add_rows
+    return inner, lanes, block, block * num_heads, wide, wide * num_heads, row_lanes
