@@ -9,12 +9,8 @@ from torch import Tensor
 
 from tclgraph.arrays import IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
-from tclgraph.encoding.node_states import (
-    NodeStates,
-    column_versions,
-    elapsed_seconds,
-    encode_instances,
-)
+from tclgraph.encoding.kernels import column_versions
+from tclgraph.encoding.node_states import NodeStates, elapsed_seconds, encode_instances
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.testing.streams import streams

@@ -105,6 +105,17 @@ def test_every_slot_has_its_own_key_list(data: st.DataObject) -> None:
     assert [[own, *sorted(others)] for own, *others in key_lists] == expected
 
 
+@given(st.data())
+def test_queries_that_attend_to_themselves_only_are_the_last(data: st.DataObject) -> None:
+    events = data.draw(streams(max_events=30))
+    roots = data.draw(root_pairs(events))
+    packed = pack(graph_of(events), np.array(roots), data.draw(st.integers(1, 5)))
+    key_lists = slices(packed.key_start, packed.key_row)
+    num_others = len(key_lists) - packed.num_single
+    assert all(len(keys) > 1 for keys in key_lists[:num_others])
+    assert key_lists[num_others:] == [[row] for row in packed.query_row[num_others:].tolist()]
+
+
 @given(st.data(), st.booleans(), st.booleans())
 def test_key_lists_across_hold_the_members_of_the_other_party(
     data: st.DataObject, by_slot: bool, roots_only: bool

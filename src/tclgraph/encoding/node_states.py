@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.encoding.kernels import column_versions
 from tclgraph.encoding.roots import or_singleton, root_pairs
 from tclgraph.events.stream import EventStream
 
@@ -153,26 +154,6 @@ class NodeStates:
         """Restore the cache that `to_tensors` returned."""
         self._vector = tensors["vector"].to(self._vector.device)
         self._origin = tensors["origin"].numpy()
-
-
-def column_versions(column: IntArray, num_columns: int) -> IntArray:
-    """Return which version of each column holds before each event of a block, [B, columns].
-
-    `column` has the column of every instance of the block, -1 for a node that has none. Version k
-    below `num_columns` is column k before the block; `num_columns` + i is the version after
-    instance i.
-
-    >>> column_versions(np.array([-1, 1, -1, 0, -1, 1]), num_columns=2).tolist()
-    [[0, 1], [0, 3], [5, 3]]
-    """
-    num_events = len(column) // 2
-    version = np.tile(np.arange(num_columns), (num_events, 1))
-    columns = column.tolist()
-    for event in range(num_events):
-        for instance in (2 * event + 1, 2 * event):  # a self-loop counts as its source's instance
-            if columns[instance] >= 0:
-                version[event + 1 :, columns[instance]] = num_columns + instance
-    return version
 
 
 def elapsed_seconds(graph: DependencyGraph, instance: IntArray, now: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
-from tclgraph.encoding.node_states import column_versions
+from tclgraph.encoding.kernels import column_versions
 from tclgraph.encoding.roots import root_pairs
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream

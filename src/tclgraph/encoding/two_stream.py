@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.dependency_graph.interval_scaling import IntervalScale, Scaling
+from tclgraph.layers.input_embeddings import Dropout, EmbeddingTables, RowInputs, embed_rows
 from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import FutureProjection
 from tclgraph.layers.transformer import HeadWidth, Residual, TransformerLayer
@@ -157,7 +158,8 @@ class TwoStreamEncoder(nn.Module):
 
     def _root_states(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
         hidden: Tensor = self._embed(packed, random)
-        query, lists = packed.query_row, self._lists(packed.key_start, packed.key_row)
+        query = packed.query_row
+        lists = self._lists(packed.key_start, packed.key_row, packed.num_single)
         # Row of each member of each stream. At first streams share rows; once a cross-attention
         # layer has made every member's state its own, it is the member's slot in its stream.
         member, root = packed.stream_query, packed.root_query
@@ -178,20 +180,20 @@ class TwoStreamEncoder(nn.Module):
 
     def _embed(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
         """Return the sum of the node, depth and time-interval embeddings of every row."""
-        embedded_RD: Tensor = self.node(self._index(packed.row_node))
-        if self.config.depth_embedding:
-            embedded_RD = embedded_RD + self.depth(self._index(packed.row_depth))
-        if self.config.time_embedding:
-            # Scaled in float64 on the host, because not every device has float64.
-            scaled = self.scale.scaled(packed.row_interval, self.config.interval_scale)
-            embedded_RD = embedded_RD + self.interval(self.numbers(scaled)[:, None])
-        if random is not None and self.config.input_dropout > 0:
+        config = self.config
+        dropout = None
+        if random is not None and config.input_dropout > 0:
             # One mask per distinct (instance, depth) of a batch, because rows are shared.
-            keep_rate = 1.0 - self.config.input_dropout
-            is_kept = random.random(embedded_RD.shape, dtype=np.float32) < keep_rate
-            mask = torch.from_numpy(is_kept).to(embedded_RD.device, embedded_RD.dtype)
-            embedded_RD = embedded_RD * (mask / keep_rate)
-        return embedded_RD
+            keep_rate = 1.0 - config.input_dropout
+            shape = len(packed.row_node), self.width
+            dropout = Dropout(random.random(shape, dtype=np.float32) < keep_rate, keep_rate)
+        tables = EmbeddingTables(
+            self.node.weight,
+            self.depth.weight if config.depth_embedding else None,
+            self.interval.weight if config.time_embedding else None,
+        )
+        interval = self.scale.scaled(packed.row_interval, config.interval_scale)
+        return embed_rows(tables, RowInputs(packed.row_node, packed.row_depth, interval), dropout)
 
     def numbers(self, array: FloatArray) -> Tensor:
         """Convert an array to a tensor of the network's precision, on its device."""
@@ -200,5 +202,5 @@ class TwoStreamEncoder(nn.Module):
     def _index(self, array: IntArray) -> Tensor:
         return torch.from_numpy(array).to(self.weight.device)
 
-    def _lists(self, start: IntArray, keys: IntArray) -> KeyLists:
-        return KeyLists(self._index(start), self._index(keys))
+    def _lists(self, start: IntArray, keys: IntArray, num_single: int = 0) -> KeyLists:
+        return KeyLists(self._index(start), self._index(keys), num_single)

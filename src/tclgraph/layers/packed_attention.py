@@ -6,9 +6,6 @@ the columns h, h + H, h + 2H, …; the assignment of columns to heads makes no d
 projections around the attention are learned, and this assignment is fast.
 """
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tclgraph.layers import kernels
+from tclgraph.threads import num_parts, run_in_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +23,8 @@ class KeyLists:
 
     start: Tensor
     keys: Tensor
+    num_single: int = 0
+    """Number of queries, the last ones, whose only key is the row that they come from."""
 
 
 def packed_attention(
@@ -86,7 +86,9 @@ class _CompiledAttention(torch.autograd.Function):
         output = np.empty_like(inputs.query)
         weight = np.empty((len(lists.keys), num_heads), output.dtype)
         kernel = kernels.forward_kernel(num_heads, output.shape[1] // num_heads)
-        _run_in_parts(lists, lambda _, *queries: kernel(*queries, inputs, output, weight))
+        run_in_parts(
+            even_pairs(lists), lambda _, *queries: kernel(*queries, inputs, output, weight)
+        )
         context.inputs, context.lists, context.weight = inputs, lists, weight
         return torch.from_numpy(output)
 
@@ -98,16 +100,16 @@ class _CompiledAttention(torch.autograd.Function):
         gradient = gradient_QD.contiguous().numpy()
         query_gradient = torch.empty(inputs.query.shape, dtype=gradient_QD.dtype)
         # Queries share keys, so each thread adds up gradients of its own.
+        cuts = even_pairs(context.lists)
         key_value_gradients = [
-            torch.zeros(inputs.key_value.shape, dtype=gradient_QD.dtype)
-            for _ in range(_num_parts(context.lists))
+            torch.zeros(inputs.key_value.shape, dtype=gradient_QD.dtype) for _ in cuts[1:]
         ]
 
         def run(part: int, *queries: int) -> None:
             outputs = query_gradient.numpy(), key_value_gradients[part].numpy()
             kernel(*queries, inputs, weight, gradient, *outputs)
 
-        _run_in_parts(context.lists, run)
+        run_in_parts(cuts, run)
         total, *others = key_value_gradients
         for other in others:
             total += other
@@ -116,27 +118,10 @@ class _CompiledAttention(torch.autograd.Function):
 
 # Starting a second thread for fewer pairs takes longer than processing them.
 _MIN_PAIRS_PER_THREAD = 4096
-_pool = ThreadPoolExecutor(thread_name_prefix="attention")
 
 
-def _renew_pool() -> None:
-    global _pool
-    _pool = ThreadPoolExecutor(thread_name_prefix="attention")
-
-
-os.register_at_fork(after_in_child=_renew_pool)  # threads do not survive a fork
-
-
-def _num_parts(lists: KeyLists) -> int:
-    return max(1, min(torch.get_num_threads(), len(lists.keys) // _MIN_PAIRS_PER_THREAD))
-
-
-def _run_in_parts(lists: KeyLists, work: Callable[[int, int, int], None]) -> None:
-    """Call work(part, first query, last query) for ranges with about equally many pairs."""
-    num_parts = _num_parts(lists)
-    ends = torch.arange(1, num_parts) * (len(lists.keys) // num_parts)
-    cuts = [0, *torch.searchsorted(lists.start, ends).tolist(), len(lists.start) - 1]
-    others = [_pool.submit(work, part, cuts[part], cuts[part + 1]) for part in range(1, num_parts)]
-    work(0, cuts[0], cuts[1])
-    for other in others:
-        other.result()
+def even_pairs(lists: KeyLists) -> list[int]:
+    """Return the first query of every thread, and the end; all have about equally many pairs."""
+    parts = num_parts(len(lists.keys), _MIN_PAIRS_PER_THREAD)
+    ends = torch.arange(1, parts) * (len(lists.keys) // parts)
+    return [0, *torch.searchsorted(lists.start, ends).tolist(), len(lists.start) - 1]

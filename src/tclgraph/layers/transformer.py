@@ -2,15 +2,18 @@
 
 The layer is used twice. With the structural mask as lists it is the paper's graph Transformer
 block; with the members of the other stream as lists it is the cross-attention block. Shapes: D
-width, R input rows, Q queries.
+width, I inner width of all heads, R input rows, Q queries: P that attend to
+several rows, then N that attend to their own row only.
 """
 
 from typing import Literal, TypeAlias
 
-import torch
 from torch import Tensor, nn
 
+from tclgraph.layers.absorbed_attention import absorbed_attention, is_absorbing_faster
+from tclgraph.layers.feed_forward import FeedForwardWeights, feed_forward
 from tclgraph.layers.packed_attention import KeyLists, packed_attention
+from tclgraph.layers.row_projections import project_rows
 
 Residual: TypeAlias = Literal["query", "input"]
 HeadWidth: TypeAlias = Literal["split", "full"]
@@ -56,13 +59,42 @@ class TransformerLayer(nn.Module):
 
     def forward(self, hidden_RD: Tensor, query_Q: Tensor, lists: KeyLists) -> Tensor:
         """Return the new states of the query rows; each attends to the rows of its list."""
-        input_QD = hidden_RD.index_select(0, query_Q)
-        query_QD = self.query(input_QD)
-        attended_QD = packed_attention(
-            self.head_query(query_QD), self.key_value(hidden_RD), lists, self.num_heads
+        attending_P, single_N = query_Q.tensor_split([len(query_Q) - lists.num_single])
+        # The attention over a single key is its value, so all projections are one matrix.
+        value_ID = self.key_value.weight.chunk(2)[1]
+        direct_DD = self.output.weight @ value_ID
+        if self.residual == "query":
+            direct_DD = direct_DD + self.query.weight
+        hidden_RD, query_PD, direct_ND = project_rows(
+            hidden_RD, [attending_P, single_N], [self.query.weight, direct_DD]
         )
-        residual_QD = query_QD if self.residual == "query" else input_QD
-        attended_QD = self.attention_norm(self.output(attended_QD) + residual_QD)
-        expanded = torch.relu(self.expand(attended_QD))
-        normed: Tensor = self.output_norm(self.contract(expanded) + attended_QD)
-        return normed
+        residual_PD = query_PD
+        if self.residual == "input":
+            residual_PD = hidden_RD.index_select(0, attending_P)
+            direct_ND = direct_ND + hidden_RD.index_select(0, single_N)
+        attended_PI = self._attend(self.head_query(query_PD), hidden_RD, lists)
+        weights = FeedForwardWeights(
+            output=self.output.weight,
+            attention_scale=self.attention_norm.weight,
+            attention_shift=self.attention_norm.bias,
+            expand=self.expand.weight,
+            expand_bias=self.expand.bias,
+            contract=self.contract.weight,
+            contract_bias=self.contract.bias,
+            output_scale=self.output_norm.weight,
+            output_shift=self.output_norm.bias,
+        )
+        return feed_forward(attended_PI, residual_PD, direct_ND, weights)
+
+    def _attend(self, query_PI: Tensor, hidden_RD: Tensor, lists: KeyLists) -> Tensor:
+        """Return the attention of all queries but those with a single key."""
+        start = lists.start[: len(query_PI) + 1]
+        lists = KeyLists(start, lists.keys[: len(lists.keys) - lists.num_single])
+        num_queries, inner = query_PI.shape
+        if hidden_RD.device.type == "cpu" and is_absorbing_faster(
+            num_queries, inner, len(hidden_RD), len(lists.keys), self.num_heads
+        ):
+            return absorbed_attention(
+                query_PI, hidden_RD, self.key_value.weight, lists, self.num_heads
+            )
+        return packed_attention(query_PI, self.key_value(hidden_RD), lists, self.num_heads)

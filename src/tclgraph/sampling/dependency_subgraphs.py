@@ -42,9 +42,15 @@ class PackedSubgraphs:
     query_row: IntArray
     key_start: IntArray
     key_row: IntArray
-    """Rows that each query attends to; its own row comes first."""
+    """Rows that each query attends to; its own row comes first. Queries that attend to no other row
+    are the last ones."""
     stream_start: IntArray
     stream_query: IntArray
+
+    @property
+    def num_single(self) -> int:
+        """Number of queries, the last ones, that attend to no row but their own."""
+        return int(np.count_nonzero(np.diff(self.key_start) == 1))
 
     @property
     def root_query(self) -> IntArray:

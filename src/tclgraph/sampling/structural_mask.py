@@ -120,9 +120,31 @@ def list_keys(members: SubgraphMembers) -> Any:
                 key_start[query + 1] = key + 1 + 2 * num_events
             slot_query[slot] = query
 
-    return (
-        query_row[:num_queries].copy(),
-        key_start[: num_queries + 1].copy(),
-        key_row[: key_start[num_queries]].copy(),
-        slot_query,
-    )
+    return _single_keys_last(query_row[:num_queries], key_start, key_row, slot_query)
+
+
+@kernel
+def _single_keys_last(
+    query_row: IntArray, key_start: IntArray, key_row: IntArray, slot_query: IntArray
+) -> Any:
+    """Return the arrays of `list_keys` with all queries that have one key at the end."""
+    num_queries = len(query_row)
+    position = np.empty(num_queries, np.int64)
+    sorted_row = np.empty(num_queries, np.int64)
+    sorted_start = np.zeros(num_queries + 1, np.int64)
+    sorted_keys = np.empty(key_start[num_queries], np.int64)
+    count = 0
+    for is_single in (False, True):
+        for query in range(num_queries):
+            first, last = key_start[query], key_start[query + 1]
+            if (last - first == 1) == is_single:
+                position[query] = count
+                sorted_row[count] = query_row[query]
+                start = sorted_start[count]
+                sorted_start[count + 1] = start + last - first
+                for key in range(last - first):
+                    sorted_keys[start + key] = key_row[first + key]
+                count += 1
+    for slot in range(len(slot_query)):
+        slot_query[slot] = position[slot_query[slot]]
+    return sorted_row, sorted_start, sorted_keys, slot_query

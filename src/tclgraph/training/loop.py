@@ -22,6 +22,7 @@ from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.threads import num_torch_threads
+from tclgraph.training.allocation import reuse_memory
 from tclgraph.training.checkpoint import (
     Position,
     StoredWeights,
@@ -60,6 +61,7 @@ def train(
     if run:
         record = {"model": model.name, "settings": asdict(config), "data": fingerprint(split)}
         run.open(record, resume=resume)
+    reuse_memory()
     with num_torch_threads(config.threads), interruptible() as interruption:
         training = _Training(model, split, run, progress)
         if run and resume and run.checkpoint.exists():

@@ -136,7 +136,8 @@ def assert_same_loss(model: LearnedModel, ours: Tensor, theirs: Tensor) -> None:
     assert_near(ours, theirs)
     expected = gradients(model, theirs)
     for name, gradient in gradients(model, ours).items():
-        assert_near(gradient, expected[name], name)
+        # torch's SoftPlus is linear above 20, where this changes a derivative by e^-20 = 2e-9.
+        assert_near(gradient, expected[name], name, within=1e-7)
 
 
 @settings(max_examples=40)
