@@ -150,6 +150,7 @@ class Ranker(LearnedModel):
         else:
             self.graph.append(events)
         start = len(self.graph) - len(events)
+        self._history.update(start)  # links the new events, before several threads read them
         scores: dict[int, ScoreArray] = {}
 
         def work(_: int, first: int, last: int) -> None:
