@@ -16,12 +16,12 @@ import torch
 from benchmarks.dense_tcl import DenseTCL
 from benchmarks.measuring import in_own_process, measured, write_result
 from tclgraph.encoding.training_windows import SampledRoots
+from tclgraph.encoding.two_stream import EncoderInputs
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.catalog import load
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.models.tcl.model import TCL
-from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs
 
 VARIANTS: dict[str, dict[str, Any]] = {"tcl": {}, "tcl_negative_pool_256": {"negative_pool": 256}}
 """Settings of each variant of TCL that is measured."""
@@ -55,9 +55,9 @@ def training_rate(model: TCL, split: Split, *, warm: bool = False) -> dict[str, 
     random = np.random.default_rng(0)
     num_rows = 0
 
-    def count_rows(_: torch.nn.Module, inputs: tuple[PackedSubgraphs, object]) -> None:
+    def count_rows(_: torch.nn.Module, inputs: tuple[EncoderInputs]) -> None:
         nonlocal num_rows
-        num_rows += len(inputs[0].row_node)
+        num_rows += len(inputs[0].packed.row_node)
 
     def step(window: int) -> None:
         optimizer.zero_grad(set_to_none=True)

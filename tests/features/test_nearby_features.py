@@ -5,9 +5,17 @@ from hypothesis import given, settings
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features import walk_kernels
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
+from tclgraph.features.log_arrays import NOT_NEW
 from tclgraph.features.state import HistoryState
 from tclgraph.testing.streams import KINDS
-from tests.features.queries import Case, assert_query_equal, cases, log_of, long_case
+from tests.features.queries import (
+    Case,
+    assert_query_near,
+    cases,
+    log_of,
+    long_case,
+    long_stream,
+)
 from tests.reference import history as reference
 
 NEARBY = slice(NUM_ACTIVITY_FEATURES, None)
@@ -39,23 +47,20 @@ def test_only_the_latest_events_and_neighbors_count(kind: GraphKind) -> None:
         case.assert_nearby_features(source, NEARBY)
 
 
-def test_walks_may_pass_more_nodes_than_have_stored_choices() -> None:
-    num_sources, num_choices = 5, reference.WALK_CHOICES
-    source, target = [], []
-    for start in range(num_sources):
-        for offset in range(num_choices):
-            item = start * num_choices + offset
-            first_other = num_sources + item * num_choices
-            source += [start, *range(first_other, first_other + num_choices)]
-            target += [item] * (1 + num_choices)
-    stream = EventStream.from_columns(source, target, range(len(source)))
-    assert stream.num_sources > walk_kernels.MAX_ROWS
-    state, now = HistoryState(log_of(stream)), float(len(stream))
-    asking = np.array([*stream.sources.ids(range(num_sources)).tolist()] * 2)
-    block = state.features(asking, np.full(len(asking), now))
-    for query in range(len(asking)):
-        alone = state.features(asking[query : query + 1], np.array([now]))
-        assert_query_equal(block, query, alone)
+@pytest.mark.parametrize("kind", KINDS)
+def test_walks_of_several_groups_equal_single_walks(kind: GraphKind) -> None:
+    """Nodes gain neighbors within a group and between groups, and walks lose their oldest ones."""
+    stream = long_stream(kind)[:2_000]
+    log, start = log_of(stream), 600
+    count = 3 * walk_kernels.NUM_LANES + 5
+    source, time = stream.source[start : start + count], stream.time[start : start + count]
+    block = HistoryState(log, start).features(source, time, reveal=True)
+    is_new = log.events().previous_neighbor[2 * start : 2 * (start + count) : 2] != NOT_NEW
+    assert is_new.sum() > 3
+    for query in range(count):
+        rows = slice(query, query + 1)
+        alone = HistoryState(log, start + query).features(source[rows], time[rows])
+        assert_query_near(block, query, alone)
 
 
 def test_nearby_features_of_a_drawn_example() -> None:

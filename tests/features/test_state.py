@@ -15,7 +15,7 @@ from tclgraph.features.state import HistoryState
 from tests.features.queries import (
     TICKS,
     all_sources,
-    assert_query_equal,
+    assert_query_near,
     log_of,
     space_of,
     spread_streams,
@@ -52,7 +52,7 @@ def test_a_revealing_block_equals_updates_between_queries(
     state = HistoryState(growing)
     for query in range(stop - start):
         alone = state.features(source[query : query + 1], time[query : query + 1])
-        assert_query_equal(block, query, alone)
+        assert_query_near(block, query, alone)
         growing.graph.append(stream[start + query : start + query + 1])
         state.update()
 
@@ -146,14 +146,14 @@ def test_a_block_equals_single_queries(stream: EventStream, hours: list[int], se
     block = state.features(source, time)
     for query in range(len(hours)):
         alone = state.features(source[query : query + 1], time[query : query + 1])
-        assert_query_equal(block, query, alone)
+        assert_query_near(block, query, alone)
 
 
 def test_queries_of_a_block_may_come_in_any_order_of_time() -> None:
     state = HistoryState(log_of(EventStream.from_columns(["a"], ["x"], [0.0])))
     later, sooner = 2 * 3_600.0, 60.0
     block = state.features(np.array([0, 0]), np.array([later, sooner]))
-    assert_query_equal(block, 1, state.features(np.array([0]), np.array([sooner])))
+    assert_query_near(block, 1, state.features(np.array([0]), np.array([sooner])))
 
 
 def test_a_state_does_not_go_back() -> None:

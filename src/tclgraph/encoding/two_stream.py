@@ -9,7 +9,7 @@ Shapes: R rows, Q queries, S streams (two per event), D width; see `dependency_s
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -75,6 +75,13 @@ class TwoStreamConfig:
         if not self.time_embedding:
             return {"interval_scale": "without time_embedding"}
         return {}
+
+
+class EncoderInputs(NamedTuple):
+    """Sub-graphs to encode, and which of their input embeddings dropout leaves."""
+
+    packed: PackedSubgraphs
+    dropout: Dropout | None
 
 
 class TwoStreamEncoder(nn.Module):
@@ -143,21 +150,34 @@ class TwoStreamEncoder(nn.Module):
         self, graph: DependencyGraph, pairs: IntArray, random: np.random.Generator | None = None
     ) -> Tensor:
         """Return the predictive vectors of both roots of every pair, [2 · pairs, D]."""
-        vectors: Tensor = self(pack(graph, pairs, self.config.levels), random)
+        vectors: Tensor = self(self.inputs(graph, pairs, random))
         return vectors
 
-    def forward(self, packed: PackedSubgraphs, random: np.random.Generator | None = None) -> Tensor:
-        """Return the predictive vectors of both parties of every event, [S, D].
+    def inputs(
+        self, graph: DependencyGraph, pairs: IntArray, random: np.random.Generator | None = None
+    ) -> EncoderInputs:
+        """Return what the encoder needs to encode pairs; it does not depend on weights.
 
         A random generator switches input dropout on, as in training.
         """
-        state_SD = self._root_states(packed, random)
+        packed = pack(graph, pairs, self.config.levels)
+        if random is None or self.config.input_dropout == 0:
+            return EncoderInputs(packed, None)
+        # One mask per distinct (instance, depth) of a batch, because rows are shared.
+        keep_rate = 1.0 - self.config.input_dropout
+        drawn = random.random((len(packed.row_node), self.width), dtype=np.float32)
+        return EncoderInputs(packed, Dropout(drawn < keep_rate, keep_rate))
+
+    def forward(self, inputs: EncoderInputs) -> Tensor:
+        """Return the predictive vectors of both parties of every event, [S, D]."""
+        state_SD = self._root_states(inputs)
         partner_SD = state_SD.view(-1, 2, self.width).flip(1).flatten(0, 1)
         future: Tensor = self.projection(state_SD, partner_SD)
         return future
 
-    def _root_states(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
-        hidden: Tensor = self._embed(packed, random)
+    def _root_states(self, inputs: EncoderInputs) -> Tensor:
+        packed = inputs.packed
+        hidden: Tensor = self._embed(packed, inputs.dropout)
         query = packed.query_row
         lists = self._lists(packed.key_start, packed.key_row, packed.num_single)
         # Row of each member of each stream. At first streams share rows; once a cross-attention
@@ -178,15 +198,9 @@ class TwoStreamEncoder(nn.Module):
                 lists = self._lists(*packed.keys_by_slot())
         return hidden
 
-    def _embed(self, packed: PackedSubgraphs, random: np.random.Generator | None) -> Tensor:
+    def _embed(self, packed: PackedSubgraphs, dropout: Dropout | None) -> Tensor:
         """Return the sum of the node, depth and time-interval embeddings of every row."""
         config = self.config
-        dropout = None
-        if random is not None and config.input_dropout > 0:
-            # One mask per distinct (instance, depth) of a batch, because rows are shared.
-            keep_rate = 1.0 - config.input_dropout
-            shape = len(packed.row_node), self.width
-            dropout = Dropout(random.random(shape, dtype=np.float32) < keep_rate, keep_rate)
         tables = EmbeddingTables(
             self.node.weight,
             self.depth.weight if config.depth_embedding else None,

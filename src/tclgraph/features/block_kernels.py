@@ -23,9 +23,11 @@ from tclgraph.features.block import (
 )
 from tclgraph.features.columns import (
     MAX_PAIRS,
+    NUM_ACTIVITY_FEATURES,
     NUM_CANDIDATE_FEATURES,
     NUM_PAIR_FEATURES,
     NUM_SOURCE_FEATURES,
+    NearbyColumn,
     PairColumn,
 )
 from tclgraph.features.latest_kernels import SAMPLED_PAIRS, list_latest, sample_rows
@@ -48,7 +50,13 @@ from tclgraph.features.nearby_kernels import (
 )
 from tclgraph.features.pair_kernels import count_after_latest, write_pair
 from tclgraph.features.source_kernels import write_source
-from tclgraph.features.walk_kernels import clear_walk, empty_walks, forget_choices, walk
+from tclgraph.features.walk_kernels import (
+    NUM_LANES,
+    empty_walks,
+    walk_chance,
+    walk_group,
+    write_walk,
+)
 
 
 class Pairs(NamedTuple):
@@ -111,7 +119,7 @@ def compute_block(
     times = last_times(columns, events, nodes)
     changed = no_changes(num_targets)
     nearby = empty_nearby(num_nodes, num_targets)
-    walks = empty_walks(num_nodes)
+    walks = empty_walks(num_nodes, num_queries)
     lists = Lists(
         np.empty(MAX_PAIRS, np.int64),
         np.full(num_targets, -1, np.int64),
@@ -131,8 +139,12 @@ def compute_block(
         )
         write_source(asking, time, events, nodes, source_table[query])
         count_nearby(query, asking, known, events, nodes, nearby)
-        chance = walk(asking, num_targets, events, nodes, walks)[events.first_target :]
-        write_moving(columns, time, events.first_target > 0, times, ranks, chance, moving[query])
+        lane = query % NUM_LANES
+        if lane == 0:
+            group = source[query : query + NUM_LANES]
+            walk_group(group, known, reveal, num_targets, events, nodes, walks)
+        write_walk(lane, columns, events.first_target, walks, moving[query])
+        write_moving(columns, time, events.first_target > 0, times, ranks, moving[query])
         write_nearby(column_of, nearby, moving[query])
         num_neighbors = _list_neighbors(query, asking, known, events, nodes, lists, pairs)
         if len(offset):
@@ -145,14 +157,14 @@ def compute_block(
         _write_pairs(query, asking, time, num_neighbors, events, nodes, lists, pairs)
         for index in range(pairs.start[query], pairs.start[query + 1]):
             features, target = pairs.inputs[index, NUM_PAIR_FEATURES:], pairs.target[index]
-            write_moving_of_target(target, time, events, nodes, ranks, chance, features)
+            write_moving_of_target(target, time, events, nodes, ranks, features)
+            chance = walk_chance(lane, events.first_target + target, walks)
+            features[NUM_ACTIVITY_FEATURES + NearbyColumn.WALK] = chance
             write_nearby_of_target(query, target, nearby, features)
             write_steady(target, events, nodes, steady_row)
             for position in range(NUM_STEADY):
                 features[STEADY_FEATURES[position]] = steady_row[position]
-        clear_walk(walks)
         if reveal:
-            forget_choices(known, events, walks)
             update_ranks(known, events, nodes, ranks)
             record_events(known, known + 1, events, nodes, changed)
     num_changes, num_pairs = change_start[num_queries], pairs.start[num_queries]

@@ -1,4 +1,4 @@
-"""The moving features of candidates but for the counted ones: ages, ranks and the walk."""
+"""The moving features of candidates that are not nearby features: ages and ranks."""
 
 from typing import Any, NamedTuple
 
@@ -7,19 +7,18 @@ import numpy as np
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.block import MOVING_FEATURES
-from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, ActivityColumn, NearbyColumn
+from tclgraph.features.columns import ActivityColumn
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 from tclgraph.features.logarithm_kernels import log_all
 
 # Rows of the moving features.
-_TARGET_AGE, _SOURCE_AGE, _TARGET_RANK, _EVENT_RANK, _WALK = (
+_TARGET_AGE, _SOURCE_AGE, _TARGET_RANK, _EVENT_RANK = (
     MOVING_FEATURES.index(column)
     for column in (
         ActivityColumn.AS_TARGET_AGE,
         ActivityColumn.AS_SOURCE_AGE,
         ActivityColumn.AS_TARGET_RANK,
         ActivityColumn.EVENT_RANK,
-        NUM_ACTIVITY_FEATURES + NearbyColumn.WALK,
     )
 )
 
@@ -113,22 +112,17 @@ def write_moving(
     is_bipartite: bool,
     times: LastTimes,
     ranks: RecencyRanks,
-    chance: Any,
     rows: Any,
 ) -> None:
-    """Write the moving features of all columns, [NUM_MOVING, K].
-
-    `chance` has the walk feature of each target before the logarithm.
-    """
+    """Write these features of all columns to the moving features of a query, [NUM_MOVING, K]."""
     for role in range(1 if is_bipartite else 2):
         time, exists = times.time[role], times.exists[role]
         row = rows[_TARGET_AGE if role == 0 else _SOURCE_AGE]
         for column in range(len(columns)):
             row[column] = np.float32(now - time[column]) * exists[column]
-    target_rank, event_rank, walk = rows[_TARGET_RANK], rows[_EVENT_RANK], rows[_WALK]
+    target_rank, event_rank = rows[_TARGET_RANK], rows[_EVENT_RANK]
     for column in range(len(columns)):
         target_rank[column] = ranks.as_target[columns[column]]
-        walk[column] = chance[columns[column]]
     if is_bipartite:
         rows[_SOURCE_AGE] = 0.0
     else:
@@ -138,7 +132,6 @@ def write_moving(
         log_all(event_rank)
     log_all(rows[_TARGET_AGE])
     log_all(target_rank)
-    log_all(walk)
     if is_bipartite:
         event_rank[:] = target_rank
 
@@ -150,7 +143,6 @@ def write_moving_of_target(
     events: Events,
     nodes: Nodes,
     ranks: RecencyRanks,
-    chance: Any,
     features: Any,
 ) -> None:
     """Write these features of one target to its candidate features, before the logarithm."""
@@ -161,4 +153,3 @@ def write_moving_of_target(
         features[age] = now - events.time[last] if last >= 0 else 0.0
     features[MOVING_FEATURES[_TARGET_RANK]] = ranks.as_target[target]
     features[MOVING_FEATURES[_EVENT_RANK]] = ranks.by_event[target]
-    features[MOVING_FEATURES[_WALK]] = chance[target]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.layers.lanes import divisor_up_to, load, mask, store
+from tclgraph.lanes import divisor_up_to, load, mask, store
 
 Float = NDArray[np.floating[Any]]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.layers.lanes import divisor_up_to, exp, fill, fold, load, maximum, store, tile
+from tclgraph.lanes import divisor_up_to, exp, fill, fold, load, maximum, store, tile
 
 Float = NDArray[np.floating[Any]]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tclgraph.compilation import kernel
-from tclgraph.layers.lanes import divisor_up_to, fill, load, store, total
+from tclgraph.lanes import divisor_up_to, fill, load, store, total
 
 Float = NDArray[np.floating[Any]]
 

@@ -24,26 +24,33 @@ def drawn_batches(
 ) -> Iterator[Drawn]:
     """Yield the batches, each with its generator, in the same order and with the same numbers.
 
-    Drawing ahead takes as many threads as torch has had, and leaves torch one.
+    With several threads, a batch is drawn while the one before is computed. If drawing is most of
+    the work, all threads draw and torch has one; else one thread draws beside torch's threads.
     """
 
     def draw(batch: int, random: np.random.Generator) -> Drawn:
         return Drawn(model.draw_batch(batch, random), random)
 
     num_threads = torch.get_num_threads()
-    if not model.draws_ahead or num_threads == 1:
+    if num_threads == 1 or not _draws(model):
         for batch, random in batches:
             yield draw(batch, random)
         return
-    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="drawing")
+    num_drawing, num_left = (num_threads, 1) if model.is_mostly_drawing else (1, num_threads)
+    pool = ThreadPoolExecutor(num_drawing, thread_name_prefix="drawing")
     pending: deque[Future[Drawn]] = deque()
     try:
-        with num_torch_threads(1):
+        with num_torch_threads(num_left):
             for batch, random in batches:
                 pending.append(pool.submit(draw, batch, random))
-                if len(pending) > num_threads:
+                if len(pending) > num_drawing:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _draws(model: Trainable) -> bool:
+    """Return whether the model draws anything before its loss."""
+    return type(model).draw_batch is not Trainable.draw_batch

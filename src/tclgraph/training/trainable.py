@@ -35,11 +35,8 @@ class Trainable(Model):
         """Build the network and everything that batches are drawn from; return their number."""
 
     @property
-    def draws_ahead(self) -> bool:
-        """Whether batches are drawn in other threads while the one before is computed.
-
-        Drawing must be a large part of the work then: the network gets a single thread.
-        """
+    def is_mostly_drawing(self) -> bool:
+        """Whether drawing batches takes about as long as all that the network does with them."""
         return False
 
     def draw_batch(self, batch: int, random: np.random.Generator) -> Any:  # noqa: ARG002

@@ -4,7 +4,7 @@ Shapes: B events or queries, K candidates, T targets, D width.
 """
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.encoding.node_states import NodeStates
 from tclgraph.encoding.training_windows import CandidateRoots
+from tclgraph.encoding.two_stream import EncoderInputs
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
@@ -27,10 +28,17 @@ from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
 from tclgraph.threads import even_cuts, num_parts, num_torch_threads, run_in_parts
 
-
 _MIN_EVENTS_PER_THREAD = 16
 # Few at a time, because a source may have hundreds of pairs.
 _EVENTS_AT_ONCE = 64
+
+
+class DrawnWindow(NamedTuple):
+    """What a training step needs and what does not depend on weights."""
+
+    window: Window
+    inputs: EncoderInputs | None
+    """What the encoder encodes, if there is one."""
 
 
 class RankerNetwork(nn.Module):
@@ -85,33 +93,38 @@ class Ranker(LearnedModel):
         return [{"params": list(self.network.match.parameters())}, heads]
 
     @property
-    def draws_ahead(self) -> bool:
-        # With an encoder drawing is a small part, and the network makes better use of the threads.
+    def is_mostly_drawing(self) -> bool:
         return self.config.encoder is None
 
-    def draw_batch(self, batch: int, random: np.random.Generator) -> Window:
+    def draw_batch(self, batch: int, random: np.random.Generator) -> DrawnWindow:
         match = self.network.match
-        absent_node = None if match is None else match.encoder.absent_node
-        return self.windows.draw(batch, random, absent_node)
+        if match is None:
+            return DrawnWindow(self.windows.draw(batch, random), None)
+        window = self.windows.draw(batch, random, match.encoder.absent_node)
+        assert window.roots is not None
+        return DrawnWindow(
+            window, match.encoder.inputs(self.windows.graph, window.roots.pairs, random)
+        )
 
-    def loss(self, batch: int | Window, random: np.random.Generator) -> Tensor:
-        window = self.draw_batch(batch, random) if isinstance(batch, int) else batch
-        return self.window_loss(window, random)
+    def loss(self, batch: int | DrawnWindow, random: np.random.Generator) -> Tensor:
+        drawn = self.draw_batch(batch, random) if isinstance(batch, int) else batch
+        return self.window_loss(drawn.window, drawn.inputs)
 
-    def window_loss(self, window: Window, random: np.random.Generator | None = None) -> Tensor:
-        """Return the mean of -log p of the true targets; no dropout without a generator."""
+    def window_loss(self, window: Window, inputs: EncoderInputs | None = None) -> Tensor:
+        """Return the mean of -log p of the true targets; without inputs there is no dropout."""
         match_BK = None
         if self.network.match is not None:
             assert window.roots is not None
-            match_BK = self._training_match(self.network.match, window.roots, random)
+            match_BK = self._training_match(self.network.match, window.roots, inputs)
         return self.network.heads.loss(
             window.features, window.candidates, window.true_target, match_BK
         )
 
     def _training_match(
-        self, match: MatchEncoder, roots: CandidateRoots, random: np.random.Generator | None
+        self, match: MatchEncoder, roots: CandidateRoots, inputs: EncoderInputs | None
     ) -> Tensor:
-        vectors = match.encoder.encode(self.windows.graph, roots.pairs, random)
+        encoder = match.encoder
+        vectors = encoder(inputs or encoder.inputs(self.windows.graph, roots.pairs))
 
         def index(array: IntArray) -> Tensor:
             return torch.from_numpy(array).to(vectors.device)

@@ -35,7 +35,7 @@ class Window(NamedTuple):
     true_target: IntArray
     """True target of each event."""
     roots: CandidateRoots | None
-    """What an encoder needs to encode; None without an encoder."""
+    """What an encoder has to encode; None without an encoder."""
 
 
 class RankerWindows(TrainingWindows):

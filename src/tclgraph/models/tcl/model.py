@@ -5,6 +5,7 @@ D width.
 """
 
 from dataclasses import asdict
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.encoding.node_states import NodeStates, elapsed_seconds
 from tclgraph.encoding.training_windows import CandidateRoots, SampledRoots, TrainingWindows
+from tclgraph.encoding.two_stream import EncoderInputs
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
@@ -22,6 +24,14 @@ from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.objectives.contrastive import contrastive_loss
 from tclgraph.sampling.negatives import draw_negatives
+
+
+class DrawnWindow(NamedTuple):
+    """What a training step needs and what does not depend on weights."""
+
+    event: IntArray
+    roots: SampledRoots | CandidateRoots
+    inputs: EncoderInputs
 
 
 class TCL(LearnedModel):
@@ -55,17 +65,23 @@ class TCL(LearnedModel):
     def build_network(self) -> TCLNetwork:
         return TCLNetwork(self.config, self.graph.space.num_nodes, IntervalScale(**self.measured))
 
-    def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+    def draw_batch(self, batch: int, random: np.random.Generator) -> DrawnWindow:
         event = self.windows.events(batch)
-        absent_node = self.network.encoder.absent_node
+        encoder, windows = self.network.encoder, self.windows
+        roots: SampledRoots | CandidateRoots
         if self.config.negatives == "all":
-            candidates = self.windows.candidates
-            roots = self.windows.candidate_roots(event, candidates, absent_node)
-            true_column = np.searchsorted(candidates, self.windows.targets(event))
-            return self.all_targets_loss(roots, true_column, random)
-        negatives = self.draw_negatives(event, random)
-        sampled = self.windows.sampled_roots(event, negatives, absent_node)
-        return self.sampled_loss(sampled, random)
+            roots = windows.candidate_roots(event, windows.candidates, encoder.absent_node)
+        else:
+            negatives = self.draw_negatives(event, random)
+            roots = windows.sampled_roots(event, negatives, encoder.absent_node)
+        return DrawnWindow(event, roots, encoder.inputs(windows.graph, roots.pairs, random))
+
+    def loss(self, batch: int | DrawnWindow, random: np.random.Generator) -> Tensor:
+        event, roots, inputs = self.draw_batch(batch, random) if isinstance(batch, int) else batch
+        if isinstance(roots, SampledRoots):
+            return self.sampled_loss(roots, inputs)
+        true_column = np.searchsorted(self.windows.candidates, self.windows.targets(event))
+        return self.all_targets_loss(roots, true_column, inputs)
 
     def draw_negatives(self, event: IntArray, random: np.random.Generator) -> IntArray:
         """Draw target ids that differ from each event's true target, [B, negatives]."""
@@ -74,12 +90,10 @@ class TCL(LearnedModel):
         true, candidates = self.windows.targets(event), self.windows.candidates
         return draw_negatives(true, candidates, count, random, pool_size=pool)
 
-    def sampled_loss(
-        self, roots: SampledRoots, random: np.random.Generator | None = None
-    ) -> Tensor:
-        """Return the loss of events with given negatives; no dropout without a generator."""
+    def sampled_loss(self, roots: SampledRoots, inputs: EncoderInputs | None = None) -> Tensor:
+        """Return the loss of events with given negatives; without inputs there is no dropout."""
         network = self.network
-        vectors = network.encoder.encode(self.windows.graph, roots.pairs, random)
+        vectors = self._vectors(roots.pairs, inputs)
         position = torch.from_numpy(roots.position).to(vectors.device)
         vector_BCD = functional.embedding(position, vectors)
         match_BC = network.discriminator(vector_BCD[:, :1], vector_BCD[:, 1:])
@@ -94,10 +108,10 @@ class TCL(LearnedModel):
         self,
         roots: CandidateRoots,
         true_column: IntArray,
-        random: np.random.Generator | None = None,
+        inputs: EncoderInputs | None = None,
     ) -> Tensor:
         """Return the contrastive loss with all other candidates as negatives."""
-        vectors = self.network.encoder.encode(self.windows.graph, roots.pairs, random)
+        vectors = self._vectors(roots.pairs, inputs)
 
         def index(array: IntArray) -> Tensor:
             return torch.from_numpy(array).to(vectors.device)
@@ -106,6 +120,11 @@ class TCL(LearnedModel):
         version_ND = vectors.index_select(0, index(roots.version_position))
         match_BK = self.network.match_all(source_BD, version_ND).gather(1, index(roots.version))
         return functional.cross_entropy(functional.softplus(match_BK), index(true_column))
+
+    def _vectors(self, pairs: IntArray, inputs: EncoderInputs | None) -> Tensor:
+        encoder = self.network.encoder
+        vectors: Tensor = encoder(inputs or encoder.inputs(self.windows.graph, pairs))
+        return vectors
 
     # State and ranking
 
