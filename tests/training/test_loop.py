@@ -166,7 +166,7 @@ def test_a_loss_that_explodes_stops_and_keeps_the_last_good_checkpoint(
     split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bad: float
 ) -> None:
     class Exploding(Ranker):
-        def loss(self, batch: int, random: np.random.Generator) -> Tensor:
+        def loss(self, batch: Any, random: np.random.Generator) -> Tensor:
             self.count = getattr(self, "count", 0) + 1
             loss = super().loss(batch, random)
             return loss * bad if self.count == 9 else loss

@@ -11,7 +11,7 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.block import STEADY_FEATURES
+from tclgraph.features.block import NUM_STEADY, STEADY_FEATURES
 from tclgraph.features.columns import WINDOWS, ActivityColumn
 from tclgraph.features.log_arrays import NOT_NEW, Events, NodeColumn, Nodes
 
@@ -132,3 +132,16 @@ def write_steady(target: int, events: Events, nodes: Nodes, features: Any) -> No
         features[_AS_TARGET_HOUR + window] = state[NodeColumn.AS_TARGET_HOUR + window]
     features[_NUM_NEIGHBORS] = state[NodeColumn.NUM_NEIGHBORS]
     features[_NUM_FIRST_AS_TARGET] = state[NodeColumn.NUM_FIRST_AS_TARGET]
+
+
+@kernel
+def write_steady_of_target(
+    target: int, events: Events, nodes: Nodes, steady: Any, features: Any
+) -> None:
+    """Write the steady features of a target to its candidate features, before the logarithm.
+
+    `steady` is memory for as many numbers.
+    """
+    write_steady(target, events, nodes, steady)
+    for position in range(NUM_STEADY):
+        features[STEADY_FEATURES[position]] = steady[position]

@@ -75,7 +75,7 @@ def link_events(
 
 
 @kernel
-def _list_neighbors(instance: int, num_listed: int, events: Events) -> int:
+def _list_neighbors(instance: int, num_listed: int, events: Events) -> Any:
     """List the latest neighbors if it is time to; return the length of `Events.lists` in use."""
     if events.totals[instance, Total.EVENTS] % EVENTS_PER_LIST != 0:
         return num_listed

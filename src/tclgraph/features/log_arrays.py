@@ -68,7 +68,7 @@ class Total(IntEnum):
     EVENTS = 0
     """Number of its events."""
     NEIGHBORS = 1
-    """Number of its neighbors in its latest MAX_EVENTS events, itself included after a self-loop."""
+    """Number of its neighbors in its latest MAX_EVENTS events; after a self-loop it is its own."""
     LIST = 2
     """Position in `Events.lists` of its latest neighbors, if they are listed there."""
 
@@ -146,7 +146,7 @@ NUM_NODE_COLUMNS = NodeColumn.LOOPS_HOUR + len(WINDOWS)
 class Nodes(NamedTuple):
     """All nodes at a point of the log."""
 
-    table: IntArray
+    table: Any
     """[N, NUM_NODE_COLUMNS] See `NodeColumn`."""
     window_start: IntArray
     """[time windows] Oldest event in each time window."""

@@ -10,7 +10,7 @@ from tclgraph.features.activity_kernels import (
     slide_windows,
 )
 from tclgraph.features.block import CandidateFeatures, HistoryFeatures
-from tclgraph.features.block_kernels import compute_block
+from tclgraph.features.block_kernels import Queries, compute_block
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.log_arrays import Nodes
 from tclgraph.features.moving_kernels import recency_ranks
@@ -57,7 +57,7 @@ class HistoryState:
     @property
     def num_bytes(self) -> int:
         """Memory of the state without the log."""
-        return self._nodes.table.nbytes
+        return int(self._nodes.table.nbytes)
 
     def copy(self) -> "HistoryState":
         """Return a state of the same log that moves on by itself."""
@@ -88,18 +88,18 @@ class HistoryState:
         if reveal:
             num_left = len(events.time) - self._num_events
             assert len(source) <= num_left, "the log has an event for every query"
-        source_table, candidate, neighbors, pairs = compute_block(
+        queries = Queries(
             # Copies, because numba compiles a kernel again for read-only arrays.
-            np.array(source),
-            np.array(time),
-            np.array(columns),
-            reveal,
-            np.empty(0) if sample_at is None else sample_at,
-            self._num_events,
-            events,
-            self._nodes.copy(),
-            recency_ranks(events, self._nodes),
+            source=np.array(source),
+            time=np.array(time),
+            columns=np.array(columns),
+            sample_at=np.empty(0) if sample_at is None else sample_at,
+            num_known=self._num_events,
+            reveal=reveal,
         )
+        ranks = recency_ranks(events, self._nodes)
+        arrays = compute_block(queries, events, self._nodes.copy(), ranks)
+        source_table, candidate, neighbors, pairs = arrays
         steady, change_start, change_column, change, moving = candidate
         neighbor_start, neighbor_target = neighbors
         pair_start, pair_target, pair_log_weight, pair_inputs = pairs

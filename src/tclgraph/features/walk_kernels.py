@@ -137,7 +137,7 @@ def _step(before: Chances, after: Chances, events: Events, nodes: Nodes, walks: 
         if walks.row_of[node] == 0:
             _store_choices(node, events, nodes, walks)
         version = np.int64(walks.row_of[node])
-        end_lane = NUM_LANES
+        end_lane = np.int64(NUM_LANES)
         while version > 0:
             count = max(choices[version, _COUNT], 1)
             share = load(before.value, row, 0, NUM_LANES) * np.float32(1.0 / count)
@@ -224,13 +224,16 @@ def _reveal(event: int, first_lane: int, events: Events, nodes: Nodes, walks: Wa
 @kernel
 def write_walk(lane: int, columns: IntArray, first_target: int, walks: Walks, rows: Any) -> None:
     """Write the walk feature of all columns to the moving features of a query."""
-    feature = rows[_MOVING_ROW]
+    feature, value, row_of = rows[_MOVING_ROW], walks.here.value, walks.here.row_of
     for column in range(len(columns)):
-        feature[column] = walk_chance(lane, first_target + columns[column], walks)
+        feature[column] = value[row_of[first_target + columns[column]], lane]
     log_all(feature)
 
 
 @kernel
-def walk_chance(lane: int, node: int, walks: Walks) -> Any:
-    """Return the walk feature of a node before the logarithm."""
-    return walks.here.value[walks.here.row_of[node], lane]
+def write_walk_of_target(
+    lane: int, target: int, first_target: int, walks: Walks, features: Any
+) -> None:
+    """Write the walk feature of a target to its candidate features, before the logarithm."""
+    row = walks.here.row_of[first_target + target]
+    features[NUM_ACTIVITY_FEATURES + NearbyColumn.WALK] = walks.here.value[row, lane]

@@ -15,7 +15,8 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.layers.kernels import Float, _exp
+from tclgraph.layers.exponential import exponential
+from tclgraph.layers.kernels import Float
 
 _options: dict[str, Any] = {
     "error_model": "numpy",
@@ -155,7 +156,7 @@ def _softmax(count: int, heads: int, weight: Float, total: Float) -> None:
                 total[query] = max(total[query], weight[row, query])
         for row in range(head, count * heads, heads):
             for query in range(size):
-                weight[row, query] = _exp(weight[row, query] - total[query])
+                weight[row, query] = exponential(weight[row, query] - total[query])
         for query in range(size):
             total[query] = 0.0
         for row in range(head, count * heads, heads):

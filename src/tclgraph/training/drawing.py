@@ -1,7 +1,7 @@
 """The batches of an epoch in their order, drawn ahead in other threads if the model gains by it."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ class Drawn(NamedTuple):
 
 def drawn_batches(
     model: Trainable, batches: Iterable[tuple[int, np.random.Generator]]
-) -> Iterator[Drawn]:
+) -> Generator[Drawn]:
     """Yield the batches, each with its generator, in the same order and with the same numbers.
 
     With several threads, a batch is drawn while the one before is computed. If drawing is most of

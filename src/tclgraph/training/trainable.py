@@ -49,7 +49,7 @@ class Trainable(Model):
 
     @abstractmethod
     def loss(self, batch: Any, random: np.random.Generator) -> Tensor:
-        """Return the loss of a batch, given as a number or as what `draw_batch` has returned for it.
+        """Return the loss of a batch, given as a number or as what `draw_batch` returned for it.
 
         Equal generators give equal losses.
         """

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.features.block import CandidateFeatures, HistoryFeatures
 from tclgraph.features.columns import (
     NUM_ACTIVITY_FEATURES,
@@ -33,8 +33,8 @@ from tclgraph.features.columns import (
     NUM_SOURCE_FEATURES,
     NUM_SPARSE_FEATURES,
 )
-from tclgraph.layers.conditioned_scores import ConditionedScores
 from tclgraph.layers.lists import log_sum_exp
+from tclgraph.models.ranker.conditioned_scores import ConditionedScores
 from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.scaling import FeatureScaling, Moments
 from tclgraph.models.ranker.windows import CandidateColumns
@@ -197,7 +197,7 @@ class ScoreHeads(nn.Module):
         score_BK: Tensor,
         repeat_bias: float = 0.0,
     ) -> Scores:
-        """Return the scores of both heads; `score_BK` are those of the explore head, overwritten."""
+        """Return the scores of both heads, given those of the explore head, which change."""
         column_M = column_of[features.neighbor_target]
         cell = (features.neighbor_query * score_BK.shape[1] + column_M)[column_M >= 0]
         score_BK.view(-1).index_fill_(0, self._index(cell), _LOG_ZERO)
@@ -223,6 +223,7 @@ class ScoreHeads(nn.Module):
         scaling of the other inputs is folded into the weights.
         """
         first, *others = self.repeat
+        assert isinstance(first, nn.Linear)
         num_inputs = NUM_PAIR_FEATURES + NUM_CANDIDATE_FEATURES
         pair, candidate = self.pair_scaling, self.candidate_scaling
         inverse = torch.cat([pair.inverse_deviation, candidate.inverse_deviation])
@@ -265,5 +266,5 @@ class ScoreHeads(nn.Module):
     def _tensor(self, array: ScoreArray) -> Tensor:
         return torch.from_numpy(array).to(self.explore.shared_weight)
 
-    def _index(self, array: IntArray) -> Tensor:
+    def _index(self, array: IntArray | BoolArray) -> Tensor:
         return torch.from_numpy(array).to(self.explore.shared_weight.device)

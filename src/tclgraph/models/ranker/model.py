@@ -124,7 +124,7 @@ class Ranker(LearnedModel):
         self, match: MatchEncoder, roots: CandidateRoots, inputs: EncoderInputs | None
     ) -> Tensor:
         encoder = match.encoder
-        vectors = encoder(inputs or encoder.inputs(self.windows.graph, roots.pairs))
+        vectors: Tensor = encoder(inputs or encoder.inputs(self.windows.graph, roots.pairs))
 
         def index(array: IntArray) -> Tensor:
             return torch.from_numpy(array).to(vectors.device)

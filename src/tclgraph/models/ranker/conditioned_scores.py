@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tclgraph.features.block import MOVING_FEATURES, STEADY_FEATURES, CandidateFeatures
-from tclgraph.layers import conditioned_kernels as kernels
+from tclgraph.models.ranker import conditioned_kernels as kernels
 from tclgraph.threads import even_cuts, num_parts, run_in_parts
 
 # Fewer pairs of a query and a candidate are not worth a second thread.

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from tclgraph.arrays import ScoreArray
 from tclgraph.features.block import NUM_MOVING, NUM_STEADY, CandidateFeatures
 from tclgraph.features.columns import NUM_CANDIDATE_FEATURES
-from tclgraph.layers import conditioned_scores
-from tclgraph.layers.conditioned_scores import ConditionedScores, dense_scores
+from tclgraph.models.ranker import conditioned_scores
+from tclgraph.models.ranker.conditioned_scores import ConditionedScores, dense_scores
 
 Inputs = tuple[CandidateFeatures, Tensor, Tensor, Tensor]
 Score = Callable[[CandidateFeatures, Tensor, Tensor, Tensor], Tensor]
@@ -32,7 +33,7 @@ def random_features(num_queries: int, num_candidates: int, seed: int) -> Candida
     num_changes = random.integers(0, min(num_candidates, 3) + 1, size=num_queries)
     changed = [random.permutation(num_candidates)[:number] for number in num_changes]
 
-    def normal(*shape: int) -> np.ndarray:  # type: ignore[type-arg]
+    def normal(*shape: int) -> ScoreArray:
         return random.normal(1, 3, size=shape).astype(np.float32)
 
     return CandidateFeatures(

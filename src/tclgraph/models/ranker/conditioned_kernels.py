@@ -146,7 +146,7 @@ def _unit_gradient(
     gradient: Float,
     column_sum: Float,
     weight_gradient: Float,
-) -> float:
+) -> Any:
     """Compute the gradients of one hidden unit for one query; return that of its coefficient."""
     w0, w1, w2, w3, w4, w5, w6, w7 = _row(weight, unit)
     m0, m1, m2, m3, m4, m5, m6, m7 = moving
