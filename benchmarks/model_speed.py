@@ -159,7 +159,8 @@ def visit_all(base: type[Model], model: LearnedModel, num_windows: int) -> None:
     """Compute the loss of every window with the class's own `loss`."""
     assert issubclass(base, LearnedModel)
     for window in range(num_windows):
-        base.loss(model, window, np.random.default_rng(window))
+        random = np.random.default_rng(window)
+        base.loss(model, base.draw_batch(model, window, random), random)
 
 
 def rank_untrained(log: str, variant: str) -> dict[str, Any]:

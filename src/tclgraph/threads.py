@@ -5,10 +5,11 @@ with other work, all wait: then fewer threads are faster.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import torch
@@ -40,6 +41,28 @@ def run_in_parts(cuts: list[int], work: Callable[[int, int, int], Any]) -> None:
     work(part, first, last)
     for other in others:
         other.result()
+
+
+def run_all(jobs: Sequence[Callable[[], Any]]) -> None:
+    """Run independent jobs, as many at a time as torch has threads; torch has one in each."""
+    num_threads = torch.get_num_threads()
+    if num_threads == 1 or len(jobs) == 1:
+        for job in jobs:
+            job()
+        return
+    waiting = iter(jobs)
+    lock = Lock()
+
+    def work(*_: int) -> None:
+        while True:
+            with lock:
+                job = next(waiting, None)
+            if job is None:
+                return
+            job()
+
+    with num_torch_threads(1):
+        run_in_parts(list(range(num_threads + 1)), work)
 
 
 def even_cuts(size: int, parts: int) -> list[int]:

@@ -20,6 +20,20 @@ def test_ranks_agree_with_sorting(rows: list[list[float]], data: st.DataObject) 
         assert ranks.middle[row] == sum(places) / len(places)
 
 
+@given(st.lists(st.lists(few_values, min_size=5, max_size=5), min_size=1), st.data())
+def test_ranks_among_some_columns_are_those_of_a_smaller_table(
+    rows: list[list[float]], data: st.DataObject
+) -> None:
+    chosen = data.draw(st.sets(st.integers(0, 4), min_size=1))
+    candidates = np.array(sorted(chosen))
+    true = np.array([data.draw(st.sampled_from(sorted(chosen))) for _ in rows])
+    scores = np.array(rows)
+    ranks = rank(scores, true, candidates)
+    expected = rank(scores[:, candidates], np.searchsorted(candidates, true))
+    assert_array_equal(ranks.middle, expected.middle)
+    assert_array_equal(ranks.pessimistic, expected.pessimistic)
+
+
 def test_a_nan_anywhere_in_the_row_gets_the_last_rank() -> None:
     scores = np.array([[3.0, 1.0, 2.0], [3.0, np.nan, 2.0], [np.nan, 1.0, 0.0]])
     ranks = rank(scores, np.array([0, 0, 0]))

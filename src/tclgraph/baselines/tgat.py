@@ -7,6 +7,7 @@ Shapes: R rows (nodes), B times per row, N neighbors of a row, D width, P = 2D t
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ from tclgraph.layers.pair_decoder import PairMerge
 from tclgraph.layers.temporal_attention import TemporalAttention, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
+from tclgraph.threads import run_all
 
 _QUERIES_PER_START = 8
 
@@ -241,14 +243,24 @@ class TGAT(AttentionModel):
         # Versions that begin at nearby queries are encoded together, at all times from there on.
         starts = range(0, len(now_BP), _QUERIES_PER_START)
         bounds = np.searchsorted(versions.begin, [*starts, len(now_BP)])
+
+        @torch.no_grad()
+        def score_rows(start: int, rows: IntArray, neighbors: RecentNeighbors) -> None:
+            node = targets[versions.column[rows]]
+            target_RBH = self._decoder_inputs(node, neighbors, now_BP[start:])
+            score_RB = self.network.decoder.of_halves(source_BH[start:], target_RBH)
+            score_BR[start:, index(rows)] = score_RB.T
+
+        jobs = []
         for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
-            rows, now = np.arange(first, last), now_BP[start:]
+            rows = np.arange(first, last)
             group = versions.neighbors.of(rows, self.config.neighbors)
-            for some, neighbors in by_count(group, max(1, CHUNK_SIZE // len(now))):
-                node = targets[versions.column[rows[some]]]
-                target_RBH = self._decoder_inputs(node, neighbors, now)
-                score_RB = self.network.decoder.of_halves(source_BH[start:], target_RBH)
-                score_BR[start:, index(rows[some])] = score_RB.T
+            size = max(1, CHUNK_SIZE // (len(now_BP) - start))
+            jobs += [
+                partial(score_rows, start, rows[some], neighbors)
+                for some, neighbors in by_count(group, size)
+            ]
+        run_all(jobs)
         row_BT = np.zeros((len(now_BP), len(targets)), dtype=np.int64)
         row_BT[versions.begin, versions.column] = np.arange(len(versions.begin))
         # The latest version of a target has the highest number.

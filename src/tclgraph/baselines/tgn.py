@@ -7,6 +7,7 @@ Shapes: R rows (nodes), B times per row, N neighbors of a row, T targets, V all 
 """
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +38,7 @@ from tclgraph.layers.segment_kernels import (
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
+from tclgraph.threads import run_all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,11 +289,15 @@ class TGN(AttentionModel):
         scores = np.empty((len(now_BP), len(targets)), dtype=self._tables.state.dtype)
         now, source = _array(now_BP), _array(source_BH)
         decoder = self.network.decoder.output
-        for first, last in cell_chunks(segments, CHUNK_SIZE):
+        weight = _array(decoder.weight[0])
+
+        @torch.no_grad()
+        def score_cells(first: int, last: int) -> None:
             hidden = self._hidden_cells(first, last, segments, now, now_BP)
             target = functional.linear(hidden, self._output, self._output_bias)
-            weight = _array(decoder.weight[0])
             score_segments(first, last, segments, _array(target), source, weight, scores)
+
+        run_all([partial(score_cells, *chunk) for chunk in cell_chunks(segments, CHUNK_SIZE)])
         return torch.from_numpy(scores).to(now_BP) + decoder.bias
 
     def _hidden_cells(

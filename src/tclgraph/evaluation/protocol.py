@@ -156,7 +156,8 @@ class _Evaluation:
             if is_sampled:
                 for block, scores in _score_blocks(model, run, self.update, num_targets):
                     masked = scores if seen is None else seen.mask(scores, block)
-                    blocks.append(_rank_among(candidates, masked, block.target))
+                    # In a one-mode graph, not every node is a target of the data set.
+                    blocks.append(rank(masked, block.target, candidates))
                     counter.add(len(block))
             else:
                 model.observe(run)
@@ -248,13 +249,6 @@ def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: 
         f"{model.name} returned scores of shape {scores.shape} instead of {shape}"
     )
     return scores
-
-
-def _rank_among(candidates: IntArray, scores: ScoreArray, true: IntArray) -> Ranks:
-    """Rank among the targets of the data set; in a one-mode graph, not every node is a target."""
-    if len(candidates) < scores.shape[1]:
-        scores, true = scores[:, candidates], np.searchsorted(candidates, true)
-    return rank(scores, true)
 
 
 def _is_repeat(events: EventStream) -> BoolArray:

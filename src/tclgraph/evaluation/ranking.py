@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
+from tclgraph.evaluation.ranking_kernels import count_better
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +39,19 @@ class Ranks:
         )
 
 
-def rank(scores: ScoreArray, true: IntArray) -> Ranks:
-    """Return the rank of column `true[row]` among all columns, for every row.
+def rank(scores: ScoreArray, true: IntArray, candidates: IntArray | None = None) -> Ranks:
+    """Return the rank of column `true[row]` for every row, among these columns or among all.
 
     >>> rank(np.array([[3.0, 1.0, 1.0, 0.0]]), np.array([1])).middle
     array([2.5])
     """
-    true_score = np.take_along_axis(scores, true[:, None], axis=1)
-    num_better = np.count_nonzero(scores > true_score, axis=1)
-    num_equal = np.count_nonzero(scores == true_score, axis=1)  # includes the true target
-    is_nan = np.asarray(np.isnan(scores).any(axis=1))
-    last = scores.shape[1]
-    optimistic = np.where(is_nan, last, num_better + 1).astype(np.float64)
-    pessimistic = np.where(is_nan, last, num_better + num_equal).astype(np.float64)
+    is_candidate = np.full(scores.shape[1], candidates is None)
+    if candidates is not None:
+        is_candidate[candidates] = True
+    # Copies where needed, because numba compiles a kernel again for other kinds of arrays.
+    better, equal, nan = count_better(np.ascontiguousarray(scores), np.array(true), is_candidate)
+    is_nan, last = nan > 0, np.count_nonzero(is_candidate)
+    optimistic = np.where(is_nan, last, better + 1).astype(np.float64)
+    pessimistic = np.where(is_nan, last, better + equal).astype(np.float64)
     middle = (optimistic + pessimistic) / 2
     return Ranks(middle, optimistic, pessimistic, is_nan)

@@ -30,7 +30,7 @@ from tclgraph.threads import even_cuts, num_parts, num_torch_threads, run_in_par
 
 _MIN_EVENTS_PER_THREAD = 16
 # Few at a time, because a source may have hundreds of pairs.
-_EVENTS_AT_ONCE = 64
+_EVENTS_AT_ONCE = 128
 
 
 class DrawnWindow(NamedTuple):
@@ -164,7 +164,7 @@ class Ranker(LearnedModel):
             self.graph.append(events)
         start = len(self.graph) - len(events)
         self._history.update(start)  # links the new events, before several threads read them
-        scores: dict[int, ScoreArray] = {}
+        parts: dict[int, ScoreArray] = {}
 
         def work(_: int, first: int, last: int) -> None:
             history = self._history.copy()
@@ -173,12 +173,12 @@ class Ranker(LearnedModel):
                 history.update(start + begin)
                 features = history.features(events.source[rows], events.time[rows], reveal=True)
                 match = None if match_BT is None else match_BT[rows]
-                scores[begin] = self._log_probabilities(features, match)
+                parts[begin] = self._log_probabilities(features, match)
 
         cuts = even_cuts(len(events), num_parts(len(events), _MIN_EVENTS_PER_THREAD))
         with num_torch_threads(1):  # each part is computed by a single thread
             run_in_parts(cuts, work)
-        return np.concatenate([scores[begin] for begin in sorted(scores)])
+        return np.concatenate([parts[begin] for begin in sorted(parts)])
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
         bias = self.config.repeat_bias
