@@ -1,3 +1,4 @@
+from functools import partial
 from threading import current_thread, main_thread
 
 import pytest
@@ -17,7 +18,7 @@ def test_parts_cover_the_range() -> None:
 def test_every_job_runs_once(num_threads: int, num_jobs: int) -> None:
     done: list[int] = []
     with num_torch_threads(num_threads):
-        run_all([lambda job=job: done.append(job) for job in range(num_jobs)])
+        run_all([partial(done.append, job) for job in range(num_jobs)])
         assert torch.get_num_threads() == num_threads
     assert sorted(done) == list(range(num_jobs))
 

@@ -1,7 +1,7 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
-from pytest import MonkeyPatch
 
 from tclgraph.events.stream import EventStream
 from tclgraph.features import snapshots
@@ -15,7 +15,7 @@ def test_the_state_before_every_event_is_that_of_a_replay(
     stream: EventStream, events_apart: int, max_snapshots: int
 ) -> None:
     log = log_of(stream)
-    with MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshots, "MIN_EVENTS_APART", events_apart)
         patch.setattr(snapshots, "MAX_BYTES", max_snapshots * HistoryState(log, 0).num_bytes)
         states = HistorySnapshots(log)
