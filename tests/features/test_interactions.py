@@ -5,7 +5,7 @@ from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 from tclgraph.features.interactions import InteractionLog
-from tclgraph.features.log_arrays import NOT_NEW, Events, Hop
+from tclgraph.features.log_arrays import Events, Hop
 from tclgraph.testing.streams import streams
 
 
@@ -40,23 +40,22 @@ def following_by_search(stream: EventStream) -> list[int]:
     return following
 
 
-def previous_neighbor_by_search(stream: EventStream) -> list[int]:
-    """Search the earlier events for the same pair, and for other new pairs of its nodes."""
-    nodes = nodes_by_event(stream)
-    is_new = [
-        pair[0] != pair[1] and all(set(pair) != set(other) for other in nodes[:event])
-        for event, pair in enumerate(nodes)
+def neighbors_by_search(stream: EventStream, node: int) -> list[int]:
+    """Return the neighbors of a node but itself, in the order of the first event with each."""
+    others = [
+        pair[1 - side]
+        for pair in nodes_by_event(stream)
+        for side in (0, 1)
+        if pair[side] == node and pair[1 - side] != node
     ]
-    links = []
-    for event, pair in enumerate(nodes):
-        for node in pair:
-            earlier = [
-                2 * other + nodes[other].index(node)
-                for other in range(event)
-                if is_new[other] and node in nodes[other]
-            ]
-            links.append((earlier[-1] if earlier else NONE) if is_new[event] else NOT_NEW)
-    return links
+    return list(dict.fromkeys(others))
+
+
+def neighbors_of(log: InteractionLog, node: int) -> list[int]:
+    events = log.events()
+    start = int(events.neighbor_start[node])
+    neighbors: list[int] = events.neighbors[start:][: log._links.num_neighbors[node]].tolist()
+    return neighbors
 
 
 @given(streams())
@@ -65,9 +64,18 @@ def test_following_is_the_next_instance_of_the_node(stream: EventStream) -> None
 
 
 @given(streams())
-def test_a_new_pair_links_to_the_previous_neighbor(stream: EventStream) -> None:
-    links = log_of(stream).events().previous_neighbor.tolist()
-    assert links == previous_neighbor_by_search(stream)
+def test_neighbors_are_listed_in_the_order_of_the_first_event(stream: EventStream) -> None:
+    log = log_of(stream)
+    for node in range(log.graph.space.num_nodes):
+        assert neighbors_of(log, node) == neighbors_by_search(stream, node)
+
+
+def test_a_node_may_have_any_number_of_neighbors() -> None:
+    source, target = [0] * 300 + [1] * 300, [*range(2, 302), *range(301, 1, -1)]
+    stream = EventStream.from_columns(source, target, range(600), kind="one-mode")
+    log = log_of(stream)
+    for node in range(log.graph.space.num_nodes):
+        assert neighbors_of(log, node) == neighbors_by_search(stream, node)
 
 
 @given(streams(), st.data())
@@ -79,8 +87,10 @@ def test_a_growing_log_equals_one_of_the_same_events(
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         log.graph.append(stream[start:stop])
         events, expected = log.events(), log_of(stream[:stop]).events()
-        for name in ("hops", "pairs", "totals", "is_new", "previous_neighbor", "earlier_targets"):
+        for name in ("hops", "pairs", "totals", "is_new", "earlier_targets"):
             assert getattr(events, name).tolist() == getattr(expected, name).tolist(), name
+        for node in range(log.graph.space.num_nodes):
+            assert neighbors_of(log, node) == neighbors_by_search(stream[:stop], node)
 
 
 def test_a_self_loop_is_followed_once() -> None:
@@ -88,15 +98,6 @@ def test_a_self_loop_is_followed_once() -> None:
     #         b → a a → a a → a b → a
     stream = EventStream.from_columns(list("baab"), list("aaaa"), range(4), kind="one-mode")
     assert following_of(log_of(stream).events()) == [6, 2, 4, NONE, 7, NONE, NONE, NONE]
-
-
-def test_a_pair_is_new_once_in_either_direction_and_never_as_a_self_loop() -> None:
-    # event     0     1     2     3     4
-    #         a → b b → a a → a a → c c → b
-    stream = EventStream.from_columns(list("abaac"), list("baacb"), range(5), kind="one-mode")
-    assert log_of(stream).events().previous_neighbor.tolist() == [
-        NONE, NONE, NOT_NEW, NOT_NEW, NOT_NEW, NOT_NEW, 0, NONE, 7, 1,
-    ]  # fmt: skip
 
 
 def test_memory_is_linear() -> None:

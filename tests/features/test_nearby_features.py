@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features import walk_kernels
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
-from tclgraph.features.log_arrays import NOT_NEW
+from tclgraph.features.log_arrays import PairLink
 from tclgraph.features.state import HistoryState
 from tclgraph.testing.streams import KINDS
 from tests.features.queries import (
@@ -55,7 +55,7 @@ def test_walks_of_several_groups_equal_single_walks(kind: GraphKind) -> None:
     count = 3 * walk_kernels.NUM_LANES + 5
     source, time = stream.source[start : start + count], stream.time[start : start + count]
     block = HistoryState(log, start).features(source, time, reveal=True)
-    is_new = log.events().previous_neighbor[2 * start : 2 * (start + count) : 2] != NOT_NEW
+    is_new = log.events().pairs[start : start + count, PairLink.PREVIOUS] < 0
     assert is_new.sum() > 3
     for query in range(count):
         rows = slice(query, query + 1)

@@ -13,7 +13,8 @@ from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.block import NUM_STEADY, STEADY_FEATURES
 from tclgraph.features.columns import WINDOWS, ActivityColumn
-from tclgraph.features.log_arrays import NOT_NEW, Events, NodeColumn, Nodes
+from tclgraph.features.link_kernels import is_new_pair
+from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 
 NUM_WINDOWS = len(WINDOWS)
 # Positions among the steady features.
@@ -79,10 +80,9 @@ def record_events(
         table[target, NodeColumn.NUM_AS_TARGET] += 1
         table[target, NodeColumn.LAST_AS_TARGET] = event
         table[source, NodeColumn.LAST_AS_SOURCE] = event
-        if events.previous_neighbor[2 * event] != NOT_NEW:
-            for instance in (2 * event, 2 * event + 1):
-                table[node[instance], NodeColumn.NEWEST_NEIGHBOR] = instance
-                table[node[instance], NodeColumn.NUM_NEIGHBORS] += 1
+        if is_new_pair(event, events):
+            table[source, NodeColumn.NUM_NEIGHBORS] += 1
+            table[target, NodeColumn.NUM_NEIGHBORS] += 1
             table[target, NodeColumn.NUM_FIRST_AS_TARGET] += 1
         for window in range(NUM_WINDOWS):
             _change_window(event, window, 1, events, nodes)

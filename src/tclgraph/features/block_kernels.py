@@ -94,7 +94,7 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     times = last_times(columns, events, nodes)
     changed = no_changes(num_targets)
     nearby = empty_nearby(num_nodes, num_targets)
-    walks = empty_walks(num_nodes, num_queries)
+    walks = empty_walks(num_nodes)
     for query in range(num_queries):
         known = queries.num_known + query if queries.reveal else queries.num_known
         source, now = queries.source[query], queries.time[query]

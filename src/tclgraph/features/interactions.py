@@ -14,7 +14,7 @@ from tclgraph.dependency_graph.graph import NONE, DependencyGraph
 from tclgraph.events.pair_table import PairTable
 from tclgraph.features.columns import MAX_PAIRS
 from tclgraph.features.link_kernels import link_events
-from tclgraph.features.log_arrays import Events
+from tclgraph.features.log_arrays import Events, NodeLinks
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -39,14 +39,13 @@ class InteractionLog:
     def __init__(self, graph: DependencyGraph) -> None:
         self.graph = graph
         self._num_events = 0
-        self._num_listed = 0
+        # Lengths of `Events.lists` and `Events.neighbors` that are in use.
+        self._sizes: IntArray = np.zeros(2, np.int64)
         # Arrays have room to spare and double when it runs out, as those of the graph.
-        self._arrays = Events.empty(graph.space.first_target)
+        self._arrays = Events.empty(graph.space.first_target, graph.space.num_nodes)
         self._pair_table = PairTable()
         self._last_of_pair: IntArray = np.empty(0, np.int64)
-        self._last_instance: IntArray = np.full(graph.space.num_nodes, NONE)
-        self._oldest_instance: IntArray = np.full(graph.space.num_nodes, NONE)
-        self._newest: IntArray = np.full(graph.space.num_nodes, NONE)
+        self._links = NodeLinks.empty(graph.space.num_nodes)
 
     def events(self) -> Events:
         """Return the arrays of all events that the graph has now."""
@@ -59,7 +58,7 @@ class InteractionLog:
             node=self.graph.node,
             **{
                 name: getattr(arrays, name)[: 2 * num_events]
-                for name in ("hops", "totals", "is_new", "previous_neighbor")
+                for name in ("hops", "totals", "is_new")
             },
             pairs=arrays.pairs[:num_events],
             earlier_targets=arrays.earlier_targets[:num_events],
@@ -77,20 +76,15 @@ class InteractionLog:
             size = max(len(self._pair_table), 2 * len(self._last_of_pair))
             self._last_of_pair = _grown(self._last_of_pair, size, fill=NONE)
         while event < self._num_events:
-            event, self._num_listed = link_events(
-                event,
-                entry,
-                self._last_of_pair,
-                self._last_instance,
-                self._oldest_instance,
-                self._newest,
-                self._num_listed,
-                self.events(),
+            event = link_events(
+                event, entry, self._last_of_pair, self._links, self._sizes, self.events()
             )
             if event < self._num_events:
-                lists = self._arrays.lists
-                size = max(_MIN_LISTED, 2 * len(lists))
-                self._arrays = self._arrays._replace(lists=_grown(lists, size))
+                lists, neighbors = self._arrays.lists, self._arrays.neighbors
+                self._arrays = self._arrays._replace(
+                    lists=_grown(lists, max(_MIN_LISTED, 2 * len(lists))),
+                    neighbors=_grown(neighbors, max(_MIN_LISTED, 2 * len(neighbors))),
+                )
 
     def _reserve(self, num_events: int) -> None:
         """Make room for this number of events in all."""
@@ -104,7 +98,6 @@ class InteractionLog:
             pairs=_grown(arrays.pairs, room),
             totals=_grown(arrays.totals, 2 * room),
             is_new=_grown(arrays.is_new, 2 * room),
-            previous_neighbor=_grown(arrays.previous_neighbor, 2 * room),
             earlier_targets=_grown(arrays.earlier_targets, room if is_bipartite else 0),
         )
 

@@ -10,13 +10,15 @@ from tclgraph.features.columns import MAX_EVENTS, MAX_PAIRS
 from tclgraph.features.latest_kernels import list_latest, num_pair_events
 from tclgraph.features.log_arrays import (
     EVENTS_PER_LIST,
-    NOT_NEW,
     NUM_EARLIER_TARGETS,
     Events,
     Hop,
+    NodeLinks,
     PairLink,
     Total,
 )
+
+_MIN_ROOM = 4
 
 
 @kernel
@@ -24,24 +26,20 @@ def link_events(
     event: int,
     entry: IntArray,
     last_of_pair: IntArray,
-    last_instance: IntArray,
-    oldest_instance: IntArray,
-    newest: IntArray,
-    num_listed: int,
+    links: NodeLinks,
+    sizes: IntArray,
     events: Events,
-) -> Any:
-    """Write the links of all events from this one on, while there is room for further lists.
+) -> int:
+    """Write the links of all events from this one on, while there is room; return the next event.
 
-    Return the next event, and the length of `Events.lists` in use. `entry` numbers the pairs of the
-    events up to the last. The arrays after it say, for every pair, its last event, and for every
-    node its last instance, the oldest one that counts, and that at which it gained its newest
-    neighbor: they are read and updated.
+    `entry` numbers the pairs of the events up to the last, and `last_of_pair` is the last event of
+    every pair. `sizes` are the lengths of `Events.lists` and `Events.neighbors` that are in use.
+    All arrays but the first are read and updated.
     """
-    node = events.node
+    node, last_instance, oldest = events.node, links.last_instance, links.oldest_instance
     num_events = len(events.time)
-    while event < num_events and len(events.lists) - num_listed >= 2 * (MAX_PAIRS + 1):
+    while event < num_events and _has_room(event, links, sizes, events):
         pair = entry[len(entry) - num_events + event]
-        is_new = last_of_pair[pair] < 0
         _link_pair(event, last_of_pair[pair], events)
         last_of_pair[pair] = event
         source, target = 2 * event, 2 * event + 1
@@ -53,25 +51,52 @@ def link_events(
             _link_node(instance, last_instance[node[instance]], events)
         for instance in (target, source):
             last_instance[node[instance]] = instance
-            if oldest_instance[node[instance]] < 0:
-                oldest_instance[node[instance]] = instance
-        oldest_instance[node[source]] = _count_neighbors(
-            source, oldest_instance[node[source]], events
-        )
+            if oldest[node[instance]] < 0:
+                oldest[node[instance]] = instance
+        oldest[node[source]] = _count_neighbors(source, oldest[node[source]], events)
         if not is_loop:
-            oldest_instance[node[target]] = _count_neighbors(
-                target, oldest_instance[node[target]], events
-            )
-        for instance in (source, target):
-            events.previous_neighbor[instance] = NOT_NEW
-            if is_new and not is_loop:
-                events.previous_neighbor[instance] = newest[node[instance]]
-                newest[node[instance]] = instance
-        num_listed = _list_neighbors(source, num_listed, events)
+            oldest[node[target]] = _count_neighbors(target, oldest[node[target]], events)
+        if is_new_pair(event, events):
+            for instance in (source, target):
+                _add_neighbor(node[instance], node[instance ^ 1], links, sizes, events)
+        sizes[0] = _list_neighbors(source, sizes[0], events)
         if events.first_target == 0 and not is_loop:  # in a bipartite graph no target asks
-            num_listed = _list_neighbors(target, num_listed, events)
+            sizes[0] = _list_neighbors(target, sizes[0], events)
         event += 1
-    return event, num_listed
+    return event
+
+
+@kernel
+def is_new_pair(event: int, events: Events) -> Any:
+    """Return whether two different nodes interact for the first time."""
+    is_first = events.pairs[event, PairLink.PREVIOUS] < 0
+    return is_first and events.node[2 * event] != events.node[2 * event + 1]
+
+
+@kernel
+def _has_room(event: int, links: NodeLinks, sizes: IntArray, events: Events) -> Any:
+    """Return whether the lists and neighbors that an event may add fit in the arrays."""
+    source, target = events.node[2 * event], events.node[2 * event + 1]
+    most = 2 * (links.room[source] + links.room[target] + 2 * _MIN_ROOM)
+    has_lists = len(events.lists) - sizes[0] >= 2 * (MAX_PAIRS + 1)
+    return has_lists and len(events.neighbors) - sizes[1] >= most
+
+
+@kernel
+def _add_neighbor(
+    node: int, neighbor: int, links: NodeLinks, sizes: IntArray, events: Events
+) -> None:
+    """Append a neighbor to those of a node, which move to a larger place if need be."""
+    number, start = links.num_neighbors[node], events.neighbor_start[node]
+    if number == links.room[node]:
+        links.room[node] = max(2 * number, _MIN_ROOM)
+        events.neighbor_start[node] = sizes[1]
+        for index in range(number):
+            events.neighbors[sizes[1] + index] = events.neighbors[start + index]
+        start = sizes[1]
+        sizes[1] += links.room[node]
+    events.neighbors[start + number] = neighbor
+    links.num_neighbors[node] = number + 1
 
 
 @kernel

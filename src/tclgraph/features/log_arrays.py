@@ -20,8 +20,6 @@ import numpy as np
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.features.columns import WINDOWS
 
-NOT_NEW = -2
-"""Stands for a link to the previous neighbor if an event adds no neighbor."""
 EVENTS_PER_LIST = 64
 """Every node gets a list of its latest neighbors after each further 64 events."""
 NUM_EARLIER_TARGETS = 5
@@ -91,9 +89,11 @@ class Events(NamedTuple):
     is_new: Any
     """[2E] Bit n says whether the node's n-th latest event was with a node that it had no event
     with among the MAX_EVENTS - 1 before, for 64 events."""
-    previous_neighbor: IntArray
-    """[2E] Instance at which the node gained its previous neighbor; NOT_NEW unless the event is a
-    new pair. Following these links lists a node's neighbors, the newest first."""
+    neighbor_start: IntArray
+    """[N] Position in `neighbors` of each node's first neighbor."""
+    neighbors: IntArray
+    """Neighbors of every node but itself, in the order in which it gained them. The first n of them
+    are those that it had when it had n."""
     earlier_targets: IntArray
     """[E, NUM_EARLIER_TARGETS] Targets of the source before the event, the latest first. Without
     rows in a one-mode graph."""
@@ -101,7 +101,7 @@ class Events(NamedTuple):
     """Lists of latest neighbors: a length, then the latest instance with each neighbor."""
 
     @classmethod
-    def empty(cls, first_target: int) -> "Events":
+    def empty(cls, first_target: int, num_nodes: int) -> "Events":
         """Return the arrays of a log without events."""
         return cls(
             first_target=first_target,
@@ -111,10 +111,30 @@ class Events(NamedTuple):
             pairs=np.empty((0, len(PairLink)), np.int32),
             totals=np.empty((0, len(Total)), np.int32),
             is_new=np.empty(0, np.uint64),
-            previous_neighbor=np.empty(0, np.int32),
+            neighbor_start=np.zeros(num_nodes, np.int64),
+            neighbors=np.empty(0, np.int32),
             earlier_targets=np.empty((0, NUM_EARLIER_TARGETS), np.int32),
             lists=np.empty(0, np.int32),
         )
+
+
+class NodeLinks(NamedTuple):
+    """What linking the next event needs to know about every node."""
+
+    last_instance: IntArray
+    """[N]"""
+    oldest_instance: IntArray
+    """[N] Oldest of its latest MAX_EVENTS events."""
+    num_neighbors: IntArray
+    """[N] Number of its neighbors but itself."""
+    room: IntArray
+    """[N] Number of neighbors that fit where `Events.neighbor_start` says."""
+
+    @classmethod
+    def empty(cls, num_nodes: int) -> "NodeLinks":
+        """Return the arrays of a log without events."""
+        none, zero = np.full(num_nodes, -1), np.zeros(num_nodes, np.int64)
+        return cls(none, none.copy(), zero, zero.copy())
 
 
 class NodeColumn(IntEnum):
@@ -130,13 +150,11 @@ class NodeColumn(IntEnum):
     """Number of its neighbors other than itself."""
     NUM_FIRST_AS_TARGET = 5
     """Number of neighbors whose first event with it had it as the target."""
-    NEWEST_NEIGHBOR = 6
-    """Instance at which it gained its newest neighbor."""
-    AS_TARGET_HOUR = 7
+    AS_TARGET_HOUR = 6
     """Events with it as the target in the last hour, then in the other time windows."""
-    AS_SOURCE_HOUR = 10
+    AS_SOURCE_HOUR = 9
     """The same with it as the source."""
-    LOOPS_HOUR = 13
+    LOOPS_HOUR = 12
     """The same with it as both."""
 
 
@@ -159,7 +177,6 @@ class Nodes(NamedTuple):
             NodeColumn.LAST_INSTANCE,
             NodeColumn.LAST_AS_TARGET,
             NodeColumn.LAST_AS_SOURCE,
-            NodeColumn.NEWEST_NEIGHBOR,
         ):
             table[:, column] = -1
         return cls(table, np.zeros(len(WINDOWS), np.int64))

@@ -1,8 +1,8 @@
 """The nearby feature that a random walk over neighbors gives.
 
 The walks of several queries are taken at the same time, each in its own *lane*: an edge is followed
-once for all of them. The edges change little from query to query. A node that gains a neighbor
-within a group of queries has several *versions* of its choices, each for some of the lanes.
+once for all of them. The edges change little from query to query: a node that gains neighbors
+within a group of queries has one more of them from some lane on.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +13,8 @@ from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.block import MOVING_FEATURES
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
-from tclgraph.features.log_arrays import NOT_NEW, Events, Hop, NodeColumn, Nodes
+from tclgraph.features.link_kernels import is_new_pair
+from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 from tclgraph.features.logarithm_kernels import log_all
 from tclgraph.lanes import load, store
 
@@ -24,9 +25,6 @@ NUM_LANES = 16
 WALK_SCALE = 10.0
 """Factor of the probability, in multiples of that of a uniform choice, before the logarithm."""
 _MOVING_ROW = MOVING_FEATURES.index(NUM_ACTIVITY_FEATURES + NearbyColumn.WALK)
-# Columns of a row of choices: their number, the first lane they are for, the row with the version
-# for the lanes before, and the choices.
-_COUNT, _FIRST_LANE, _EARLIER, _FIRST_CHOICE = range(4)
 
 
 class Chances(NamedTuple):
@@ -43,43 +41,39 @@ class Chances(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """Choices at nodes that walks have passed, and the walks of a group of queries.
+    """The walks of a group of queries."""
 
-    Choices are copied from the linked lists once, so that later walks read them from adjacent
-    memory. Arrays have rows for all nodes, but those that are not used take no memory.
-    """
-
-    choices: IntArray
-    """[rows, _FIRST_CHOICE + MAX_CHOICES] Newest neighbors of a node. Row 0 belongs to no node."""
-    row_of: IntArray
-    """[N] Row with the latest version of each node, or 0 if it has none."""
-    changed: IntArray
-    """[2 · NUM_LANES] Nodes with several versions, as many as `sizes` says."""
-    sizes: IntArray
-    """[2] Number of rows of `choices` in use, and of changed nodes."""
-    is_from: Any
-    """[NUM_LANES + 1, NUM_LANES] Entry (k, lane) is 1 from lane k on, else 0."""
     here: Chances
     there: Chances
-
-
-_ROWS, _CHANGED = range(2)
+    is_from: Any
+    """[NUM_LANES + 1, NUM_LANES] Entry (k, lane) is 1 from lane k on, else 0."""
+    gain_lane: IntArray
+    """[rows, NUM_LANES] Lanes from which on a node has one neighbor more."""
+    num_gains: IntArray
+    """[rows] Number of such lanes."""
+    gaining: IntArray
+    """[rows] Node that each row belongs to. Row 0 belongs to no node."""
+    gains_of: IntArray
+    """[N] Row of each node in these arrays, or 0 if it gains no neighbor."""
+    num_gaining: IntArray
+    """[1] Number of rows in use."""
 
 
 @kernel
-def empty_walks(num_nodes: int, num_queries: int) -> Any:
-    """Return arrays for this number of queries, without stored choices."""
+def empty_walks(num_nodes: int) -> Any:
+    """Return arrays for groups of queries."""
     is_from = np.zeros((NUM_LANES + 1, NUM_LANES), np.float32)
     for first in range(NUM_LANES):
         is_from[first, first:] = 1.0
     return Walks(
-        np.empty((num_nodes + 2 * num_queries + 1, _FIRST_CHOICE + MAX_CHOICES), np.int32),
-        np.zeros(num_nodes, np.int32),
-        np.empty(2 * NUM_LANES, np.int32),
-        np.array([1, 0]),
+        _empty_chances(num_nodes),
+        _empty_chances(num_nodes),
         is_from,
-        _empty_chances(num_nodes),
-        _empty_chances(num_nodes),
+        np.empty((2 * NUM_LANES + 1, NUM_LANES), np.int64),
+        np.zeros(2 * NUM_LANES + 1, np.int64),
+        np.empty(2 * NUM_LANES + 1, np.int64),
+        np.zeros(num_nodes, np.int32),
+        np.ones(1, np.int64),
     )
 
 
@@ -109,44 +103,60 @@ def walk_group(
     knows one event more than the query before.
     """
     if reveal:
-        for lane in range(len(source) - 1):
-            _reveal(num_known + lane, lane + 1, events, nodes, walks)
+        for lane in range(1, len(source)):
+            _note_gains(num_known + lane - 1, lane, events, walks)
     _forget(walks.there)
     for lane in range(len(source)):
         walks.there.value[_row_of(source[lane], walks.there), lane] = WALK_SCALE * num_targets
     _step(walks.there, walks.here, events, nodes, walks)
     _step(walks.here, walks.there, events, nodes, walks)
     _step(walks.there, walks.here, events, nodes, walks)
-    for index in range(walks.sizes[_CHANGED]):
-        row = walks.row_of[walks.changed[index]]
-        walks.choices[row, _FIRST_LANE] = 0
-        walks.choices[row, _EARLIER] = 0
-    walks.sizes[_CHANGED] = 0
-    if reveal:
-        _reveal(num_known + len(source) - 1, 0, events, nodes, walks)
+    for row in range(1, walks.num_gaining[0]):
+        walks.gains_of[walks.gaining[row]] = 0
+    walks.num_gaining[0] = 1
+
+
+@kernel
+def _note_gains(event: int, lane: int, events: Events, walks: Walks) -> None:
+    """Note that the nodes of a new pair have one neighbor more from a lane on."""
+    if not is_new_pair(event, events):
+        return
+    for instance in (2 * event, 2 * event + 1):
+        node = events.node[instance]
+        row = np.int64(walks.gains_of[node])
+        if row == 0:
+            row = walks.num_gaining[0]
+            walks.num_gaining[0] += 1
+            walks.gains_of[node] = row
+            walks.gaining[row] = node
+            walks.num_gains[row] = 0
+        walks.gain_lane[row, walks.num_gains[row]] = lane
+        walks.num_gains[row] += 1
 
 
 @kernel
 def _step(before: Chances, after: Chances, events: Events, nodes: Nodes, walks: Walks) -> None:
     """Take a step of all walks."""
-    choices, value, row_of = walks.choices, after.value, after.row_of
+    neighbors, value, row_of = events.neighbors, after.value, after.row_of
     _forget(after)
     num_rows = 1
     for row in range(1, before.num_rows[0]):
         node = before.node[row]
-        if walks.row_of[node] == 0:
-            _store_choices(node, events, nodes, walks)
-        version = np.int64(walks.row_of[node])
-        end_lane = np.int64(NUM_LANES)
-        while version > 0:
-            count = max(choices[version, _COUNT], 1)
-            share = load(before.value, row, 0, NUM_LANES) * np.float32(1.0 / count)
-            first_lane = np.int64(choices[version, _FIRST_LANE])
-            if first_lane > 0 or end_lane < NUM_LANES:
+        start = events.neighbor_start[node]
+        gains = np.int64(walks.gains_of[node])
+        num_gains = walks.num_gains[gains] if gains > 0 else 0
+        end = start + nodes.table[node, NodeColumn.NUM_NEIGHBORS]
+        first_lane = np.int64(0)
+        for gain in range(num_gains + 1):
+            share = load(before.value, row, 0, NUM_LANES)
+            end_lane = walks.gain_lane[gains, gain] if gain < num_gains else np.int64(NUM_LANES)
+            if num_gains > 0:
                 is_from = load(walks.is_from, first_lane, 0, NUM_LANES)
                 share = share * (is_from - load(walks.is_from, end_lane, 0, NUM_LANES))
-            for choice in range(_FIRST_CHOICE, _FIRST_CHOICE + choices[version, _COUNT]):
-                reached = choices[version, choice]
+            first_choice = max(start, end - MAX_CHOICES)
+            share = share * np.float32(1.0 / max(end - first_choice, 1))
+            for choice in range(first_choice, end):
+                reached = neighbors[choice]
                 place = np.int64(row_of[reached])
                 if place > 0:
                     store(value, place, 0, load(value, place, 0, NUM_LANES) + share)
@@ -155,8 +165,8 @@ def _step(before: Chances, after: Chances, events: Events, nodes: Nodes, walks: 
                     after.node[num_rows] = reached
                     store(value, num_rows, 0, share)
                     num_rows += 1
-            end_lane = first_lane
-            version = np.int64(choices[version, _EARLIER])
+            first_lane = end_lane
+            end += 1
     after.num_rows[0] = num_rows
 
 
@@ -178,47 +188,6 @@ def _row_of(node: int, chances: Chances) -> Any:
         chances.node[row] = node
         chances.value[row] = 0.0
     return row
-
-
-@kernel
-def _store_choices(node: int, events: Events, nodes: Nodes, walks: Walks) -> None:
-    """Copy the newest neighbors of a node before the group to a row."""
-    choices = walks.choices[walks.sizes[_ROWS]]
-    walks.row_of[node] = walks.sizes[_ROWS]
-    walks.sizes[_ROWS] += 1
-    choices[_COUNT] = min(nodes.table[node, NodeColumn.NUM_NEIGHBORS], MAX_CHOICES)
-    choices[_FIRST_LANE] = 0
-    choices[_EARLIER] = 0
-    instance = nodes.table[node, NodeColumn.NEWEST_NEIGHBOR]
-    for choice in range(_FIRST_CHOICE, _FIRST_CHOICE + choices[_COUNT]):
-        choices[choice] = events.hops[instance, Hop.NEIGHBOR]
-        instance = events.previous_neighbor[instance]
-
-
-@kernel
-def _reveal(event: int, first_lane: int, events: Events, nodes: Nodes, walks: Walks) -> None:
-    """Add versions, from a lane on, in which the two nodes of a new pair are neighbors."""
-    if events.previous_neighbor[2 * event] == NOT_NEW:
-        return
-    for instance in (2 * event, 2 * event + 1):
-        node = events.node[instance]
-        if walks.row_of[node] == 0:
-            _store_choices(node, events, nodes, walks)
-        before = walks.choices[walks.row_of[node]]
-        after = walks.choices[walks.sizes[_ROWS]]
-        number = min(before[_COUNT] + 1, MAX_CHOICES)
-        after[_COUNT] = number
-        after[_FIRST_LANE] = first_lane
-        after[_EARLIER] = walks.row_of[node] if first_lane > 0 else 0
-        after[_FIRST_CHOICE] = events.node[instance ^ 1]
-        after[_FIRST_CHOICE + 1 : _FIRST_CHOICE + number] = before[
-            _FIRST_CHOICE : _FIRST_CHOICE + number - 1
-        ]
-        if first_lane > 0 and before[_EARLIER] == 0:
-            walks.changed[walks.sizes[_CHANGED]] = node
-            walks.sizes[_CHANGED] += 1
-        walks.row_of[node] = walks.sizes[_ROWS]
-        walks.sizes[_ROWS] += 1
 
 
 @kernel
