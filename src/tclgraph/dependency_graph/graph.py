@@ -115,7 +115,7 @@ class DependencyGraph:
 
 
 def grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
-    """Return a copy of an array with `size` entries, of which the additional ones are arbitrary."""
-    larger = np.empty(size, dtype=array.dtype)
+    """Return a copy of an array with `size` rows, of which the additional ones are arbitrary."""
+    larger = np.empty((size, *array.shape[1:]), dtype=array.dtype)
     larger[: len(array)] = array
     return larger

@@ -4,19 +4,14 @@ What this file derives from a log does not depend on the time of a query, so one
 serves any number of `HistoryState`s over the same graph.
 """
 
-from typing import TypeVar
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
-from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.dependency_graph.graph import NONE, DependencyGraph, grown
 from tclgraph.events.pair_table import PairTable
 from tclgraph.features.columns import MAX_PAIRS
 from tclgraph.features.link_kernels import link_events
 from tclgraph.features.log_arrays import Events, NodeLinks
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 _MIN_LISTED = 4 * (MAX_PAIRS + 1)
 
@@ -74,7 +69,9 @@ class InteractionLog:
         entry = self._pair_table.add(np.minimum(source, target), np.maximum(source, target))
         if len(self._pair_table) > len(self._last_of_pair):
             size = max(len(self._pair_table), 2 * len(self._last_of_pair))
-            self._last_of_pair = _grown(self._last_of_pair, size, fill=NONE)
+            num_known = len(self._last_of_pair)
+            self._last_of_pair = grown(self._last_of_pair, size)
+            self._last_of_pair[num_known:] = NONE
         while event < self._num_events:
             event = link_events(
                 event, entry, self._last_of_pair, self._links, self._sizes, self.events()
@@ -82,8 +79,8 @@ class InteractionLog:
             if event < self._num_events:
                 lists, neighbors = self._arrays.lists, self._arrays.neighbors
                 self._arrays = self._arrays._replace(
-                    lists=_grown(lists, max(_MIN_LISTED, 2 * len(lists))),
-                    neighbors=_grown(neighbors, max(_MIN_LISTED, 2 * len(neighbors))),
+                    lists=grown(lists, max(_MIN_LISTED, 2 * len(lists))),
+                    neighbors=grown(neighbors, max(_MIN_LISTED, 2 * len(neighbors))),
                 )
 
     def _reserve(self, num_events: int) -> None:
@@ -94,18 +91,9 @@ class InteractionLog:
         room = max(num_events, 2 * len(arrays.pairs))
         is_bipartite = arrays.first_target > 0
         self._arrays = arrays._replace(
-            hops=_grown(arrays.hops, 2 * room),
-            pairs=_grown(arrays.pairs, room),
-            totals=_grown(arrays.totals, 2 * room),
-            is_new=_grown(arrays.is_new, 2 * room),
-            earlier_targets=_grown(arrays.earlier_targets, room if is_bipartite else 0),
+            hops=grown(arrays.hops, 2 * room),
+            pairs=grown(arrays.pairs, room),
+            totals=grown(arrays.totals, 2 * room),
+            is_new=grown(arrays.is_new, 2 * room),
+            earlier_targets=grown(arrays.earlier_targets, room if is_bipartite else 0),
         )
-
-
-def _grown(array: NDArray[Scalar], num_rows: int, fill: int | None = None) -> NDArray[Scalar]:
-    """Return a copy of an array with more rows, which are arbitrary or filled with a number."""
-    larger = np.empty((num_rows, *array.shape[1:]), dtype=array.dtype)
-    larger[: len(array)] = array
-    if fill is not None:
-        larger[len(array) :] = fill
-    return larger

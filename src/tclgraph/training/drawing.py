@@ -24,33 +24,27 @@ def drawn_batches(
 ) -> Generator[Drawn]:
     """Yield the batches, each with its generator, in the same order and with the same numbers.
 
-    With several threads, a batch is drawn while the one before is computed. If drawing is most of
-    the work, all threads draw and torch has one; else one thread draws beside torch's threads.
+    If drawing is most of the work, all threads draw while the batch before is computed, and torch
+    has one of them. Beside a network that uses all threads, drawing ahead gains nothing.
     """
 
     def draw(batch: int, random: np.random.Generator) -> Drawn:
         return Drawn(model.draw_batch(batch, random), random)
 
     num_threads = torch.get_num_threads()
-    if num_threads == 1 or not _draws(model):
+    if num_threads == 1 or not model.is_mostly_drawing:
         for batch, random in batches:
             yield draw(batch, random)
         return
-    num_drawing, num_left = (num_threads, 1) if model.is_mostly_drawing else (1, num_threads)
-    pool = ThreadPoolExecutor(num_drawing, thread_name_prefix="drawing")
+    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="drawing")
     pending: deque[Future[Drawn]] = deque()
     try:
-        with num_torch_threads(num_left):
+        with num_torch_threads(1):
             for batch, random in batches:
                 pending.append(pool.submit(draw, batch, random))
-                if len(pending) > num_drawing:
+                if len(pending) > num_threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-def _draws(model: Trainable) -> bool:
-    """Return whether the model draws anything before its loss."""
-    return type(model).draw_batch is not Trainable.draw_batch
