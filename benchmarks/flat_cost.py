@@ -42,7 +42,7 @@ SPREAD = 0.25
 NUM_WINDOWS = 48
 """Maximum number of windows; every other one is drawn, the rest are trained on."""
 NUM_BLOCKS = 12
-EVENTS_PER_BLOCK = 256
+EVENTS_PER_BLOCK = 1024
 CELLS_PER_BLOCK = 1 << 21
 """The protocol's limit of scores per block."""
 
@@ -144,8 +144,8 @@ def training_costs(model: LearnedModel, num_windows: int, early: int) -> dict[st
     return {"drawing": drawing.figures(), "training": training.figures()}
 
 
-def follow(model: LearnedModel, events: EventStream) -> None:
-    """Observe events and answer one query, because some models follow events when asked."""
+def update(model: LearnedModel, events: EventStream) -> None:
+    """Observe events and answer one query, because some models update their state only then."""
     model.observe(events)
     model.score(events.source[-1:], events.time[-1:])
 
@@ -157,14 +157,14 @@ def state_costs(
     size = block_size(stream)
     for is_late, model in models.items():
         model.forget()
-        follow(model, stream[: starts[is_late]])
+        update(model, stream[: starts[is_late]])
     observing, ranking = Samples(), Samples()
     for number in range(NUM_BLOCKS + 1):
         for is_late in in_turn(number):
             model = models[is_late]
             first = starts[is_late] + 2 * number * size
             observed, ranked = stream[first : first + size], stream[first + size : first + 2 * size]
-            observing.add(partial(follow, model, observed), size, is_late=is_late)
+            observing.add(partial(update, model, observed), size, is_late=is_late)
             ranking.add(partial(model.score_each, ranked), size, is_late=is_late)
     # The first block compiles.
     return {"observing": observing.figures(skip=1), "ranking": ranking.figures(skip=1)}
@@ -173,6 +173,13 @@ def state_costs(
 def block_size(stream: EventStream) -> int:
     """Return the number of events that the protocol ranks together."""
     return min(EVENTS_PER_BLOCK, CELLS_PER_BLOCK // stream.num_targets)
+
+
+def mean_partners(stream: EventStream, start: int, num_events: int) -> float:
+    """Return how many different targets the sources of some events had before, on average."""
+    first_of_pair = np.unique(stream[:start].pairs(), return_index=True)[1]
+    partners = np.bincount(stream.source[first_of_pair], minlength=stream.num_sources)
+    return round(float(partners[stream.source[start : start + num_events]].mean()), 1)
 
 
 def measure(shape: str, variant: str) -> dict[str, Any]:
@@ -188,6 +195,8 @@ def measure(shape: str, variant: str) -> dict[str, Any]:
     return {
         "early_event": early,
         "late_event": starts[True],
+        "early_partners": mean_partners(stream, starts[False], EVENTS_PER_BLOCK),
+        "late_partners": mean_partners(stream, starts[True], EVENTS_PER_BLOCK),
         "prepare_seconds": round(prepare_seconds, 2),
         "costs": {
             **training_costs(models[True], num_windows, early),

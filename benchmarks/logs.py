@@ -1,4 +1,4 @@
-"""The five real logs on which speed is measured.
+"""The real logs on which speed and quality are measured.
 
 Logs are read from the folder that TCLGRAPH_DATA names; those of the catalog also from wherever the
 catalog finds them without a download.

@@ -1,7 +1,8 @@
 """Speed of a model's training and ranking on a log; runs in its own process, prints JSON.
 
 `benchmarks.speed` starts this module with the package of either checkout, so it uses only what
-both have: `fit`, `prepare`, `loss`, `evaluate`.
+both have: `fit`, `prepare`, `loss`, `evaluate`. It uses `draw_batch` only if the package has it;
+`complete-memory`, which is measured for the later package only, needs it.
 
     python -m benchmarks.model_speed train LOG VARIANT THREADS [complete-memory]
     python -m benchmarks.model_speed rank LOG VARIANT THREADS
@@ -31,23 +32,24 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "ranker_without_encoder": ("ranker", {"encoder": None}),
     "ranker": ("ranker", {}),
     "tcl": ("tcl", {}),
+    "tcl_negative_pool_256": ("tcl", {"negative_pool": 256}),
     "tgn": ("tgn", {}),
     "tgat": ("tgat", {}),
 }
 """Model and settings of each variant; the defaults of TCL are the paper's."""
-MAX_WINDOWS = {"ranker_without_encoder": 64, "ranker": 24, "tcl": 16}
+MAX_WINDOWS = {"ranker_without_encoder": 64, "ranker": 24, "tcl": 16, "tcl_negative_pool_256": 16}
 """Number of windows in an epoch; a log with more is sampled, see `sampled`."""
 MAX_WINDOWS_ON = {
     ("ranker_without_encoder", "collegemsg"): 1_000,  # all of them
     ("ranker_without_encoder", "mathoverflow"): 32,
     ("ranker", "collegemsg"): 36,
 }
-MAX_RANKED_EVENTS = {"tgn": 512, "tgat": 512}
+MAX_RANKED_EVENTS = {"tgn": 2_048, "tgat": 2_048}
 """Number of ranked events of models that rank slowly."""
-DEFAULT_RANKED_EVENTS = 2_304
+DEFAULT_RANKED_EVENTS = 4_096
 NUM_RANKING_RUNS = 3
 MANY_TARGETS = 5_000
-RANKED_EVENTS_OF_MANY_TARGETS = 768
+RANKED_EVENTS_OF_MANY_TARGETS = 1_024
 
 
 class TrainingTimes:

@@ -109,8 +109,8 @@ class PygTGN(nn.Module):
         score: Tensor = self.decide(hidden)[..., 0]
         return score
 
-    def follow(self, batch: slice) -> None:
-        """Let the state follow the events of a batch."""
+    def update(self, batch: slice) -> None:
+        """Update the state with the events of a batch."""
         events = self.events
         source, target = events.source[batch], events.target[batch]
         self.memory.update_state(source, target, events.time[batch], events.message[batch])
@@ -156,7 +156,7 @@ def train_epoch(model: PygTGN, every_batch: list[slice]) -> float:
         optimizer.zero_grad()
         model.loss(batch, generator).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        model.follow(batch)
+        model.update(batch)
         model.memory.detach()
     return time.perf_counter() - started
 
@@ -164,8 +164,8 @@ def train_epoch(model: PygTGN, every_batch: list[slice]) -> float:
 def measure(log: str) -> dict[str, Any]:
     """Measure one epoch (each costs the same), then the ranking of the first test events.
 
-    The state follows the events after every batch of 200, so the events of a batch are ranked with
-    the same state. The models of this package follow every single event.
+    The state is updated after every batch of 200, so the events of a batch are ranked with the same
+    state. The models of this package update theirs after every single event.
     """
     split = read(log)
     torch.manual_seed(0)
@@ -178,11 +178,11 @@ def measure(log: str) -> dict[str, Any]:
     model.eval()
     with torch.no_grad():
         for batch in batches(split.train_end, split.valid_end):
-            model.follow(batch)
+            model.update(batch)
     stop = min(split.valid_end + (NUM_RANKED_BATCHES + 1) * BATCH_SIZE, len(split.events))
     first, *others = batches(split.valid_end, stop)
-    rank_and_follow(model, [first])  # not counted
-    ranking_seconds = rank_and_follow(model, others)
+    rank_and_update(model, [first])  # not counted
+    ranking_seconds = rank_and_update(model, others)
     num_ranked = others[-1].stop - others[0].start
     return {
         "training": {
@@ -199,12 +199,12 @@ def measure(log: str) -> dict[str, Any]:
 
 
 @torch.no_grad()
-def rank_and_follow(model: PygTGN, every_batch: list[slice]) -> float:
+def rank_and_update(model: PygTGN, every_batch: list[slice]) -> float:
     """Rank batches, each followed by an update of the state; return the seconds it took."""
     started = time.perf_counter()
     for batch in every_batch:
         model.rank(batch)
-        model.follow(batch)
+        model.update(batch)
     return time.perf_counter() - started
 
 

@@ -1,6 +1,6 @@
 """Speed before and after a change, beside PyG's TGN, and cost early and late in long streams.
 
-    scripts/bench speed                 # all three parts, about 45 minutes
+    scripts/bench speed                 # all three parts, about half an hour
     scripts/bench speed before-after    # or pyg, or flat
 
 *Before* is the package as of the commit `BEFORE`, which git unpacks into a temporary folder. Every
@@ -34,6 +34,7 @@ BEFORE = "3db5c2c541cc320e998f706f47be17eaf6b51719"
 """Commit of the package before the change."""
 LOGS = ("collegemsg", "wikipedia", "lastfm_head", "movielens_small", "mathoverflow")
 TRAINED = ("ranker_without_encoder", "ranker", "tcl")
+POOLED = "tcl_negative_pool_256"
 RANKED = ("tgn", "tgat")
 LOGS_OF_RANKED = ("collegemsg", "wikipedia")
 SHAPES = ("lastfm", "reddit", "mathoverflow")
@@ -107,7 +108,7 @@ def before_after(logs: list[str]) -> Figures:
     cases += [("rank", log, name, 2) for log in logs if log in LOGS_OF_RANKED for name in RANKED]
     has_dense = "collegemsg" in logs
     if has_dense:
-        cases.append(("train", "collegemsg_bipartite", "tcl", 2))
+        cases += [("train", "collegemsg_bipartite", name, 2) for name in ("tcl", POOLED)]
     after = ROOT / "src"
     results = []
     with package_before() as before:
@@ -126,7 +127,7 @@ def before_after(logs: list[str]) -> Figures:
                     "after": progress.measure(module, *arguments, *options, package=after),
                 }
             )
-        dense = progress.measure("benchmarks.training", "dense") if has_dense else None
+        dense = progress.measure("benchmarks.dense_tcl") if has_dense else None
     return {"commit_before": BEFORE, "cases": results, "padded_dense": dense}
 
 

@@ -9,6 +9,7 @@ TITLES = {
     "ranker_without_encoder": "ranker without encoder",
     "ranker": "ranker",
     "tcl": "TCL",
+    "tcl_negative_pool_256": "TCL, negative_pool=256",
     "tgn": "TGN",
     "tgat": "TGAT",
 }
@@ -48,7 +49,8 @@ PYG_NOTE = (
 FLAT_NOTE = (
     "Microseconds per event on one thread, medians over windows or blocks, in synthetic streams of "
     "two million events. Early begins at event 50,000, or where sources have 20 events on average "
-    "if that is later. Observing includes the answer to one query per block."
+    "if that is later. Observing includes the answer to one query per block. The last two columns "
+    "say how many different targets the sources of the events had before, on average."
 )
 
 
@@ -73,7 +75,7 @@ def _training(part: Figures) -> str:
         if case["task"] != "train":
             continue
         log, variant = case["log"], case["variant"]
-        bar = MIN_TRAINING_GAIN_ON.get((variant, log), MIN_TRAINING_GAIN[variant])
+        bar = MIN_TRAINING_GAIN_ON.get((variant, log), MIN_TRAINING_GAIN.get(variant))
         before, after = _rates(case, "training")
         memory = case["after"].get("peak_megabytes")
         windows = case["after"].get("training", {})
@@ -101,7 +103,7 @@ def _dense(part: Figures) -> str:
     rates = [
         _rates(case, "training")[1]
         for case in part["cases"]
-        if case["log"] == "collegemsg_bipartite"
+        if (case["log"], case["variant"]) == ("collegemsg_bipartite", "tcl")
     ]
     if not dense or not rates:
         return ""
@@ -166,7 +168,7 @@ def _flat(part: Figures) -> str:
     for result, suffix in results:
         if "error" in result:
             place = [result["shape"], TITLES[result["variant"]] + suffix]
-            rows.append([*place, "failed", *[NO_FIGURE] * 5, _verdict(False)])
+            rows.append([*place, "failed", *[NO_FIGURE] * 5, _verdict(False), *[NO_FIGURE] * 2])
         for activity, cost in result.get("costs", {}).items():
             ratio = cost["ratio"]
             rows.append(
@@ -180,10 +182,11 @@ def _flat(part: Figures) -> str:
                     f"{ratio:.2f}",
                     NO_FIGURE if suffix else f"≤ {MAX_GROWTH}",
                     NO_FIGURE if suffix else _verdict(ratio <= MAX_GROWTH),
+                    *(_number(result[f"{place}_partners"]) for place in ("early", "late")),
                 ]
             )
     header = ["shape", "model", "activity", "early from", "early", "late", "ratio", "bar", "met"]
-    return _table(header, rows)
+    return _table([*header, "targets early", "targets late"], rows)
 
 
 def _origin(part: Figures) -> str:
