@@ -8,5 +8,7 @@ from numpy.typing import NDArray
 IntArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
-ScoreArray: TypeAlias = NDArray[np.floating]
+RealArray: TypeAlias = NDArray[np.floating]
+"""Numbers in single or double precision."""
+ScoreArray: TypeAlias = RealArray
 """Scores, one row per query and one column per target; float32 or float64."""

@@ -34,11 +34,18 @@ _MAX_UNUSED_SECONDS = 7 * 86_400.0
 _lock = threading.Lock()
 _numba_config: Any = numba.config  # its settings have no types
 
+REORDERED_SUMS: dict[str, Any] = {
+    "error_model": "numpy",
+    "fastmath": {"contract", "arcp", "nsz", "reassoc"},
+}
+"""Options with which the compiler may reorder sums, and so vectorize them. NaN and infinity are
+handled correctly, and a division by zero gives one of them."""
+
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
     """Compile a function with numba, release the GIL while it runs, and cache it.
 
-    Use it as `@kernel`, or with further options of `numba.njit` as `@kernel(fastmath=True)`.
+    Use it as `@kernel`, or with further options of `numba.njit` as `@kernel(**REORDERED_SUMS)`.
     """
     if function is None:
         return partial(kernel, **options)

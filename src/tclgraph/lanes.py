@@ -1,7 +1,7 @@
 """Short vectors of numbers for compiled kernels: a row of a matrix, or a value for every head.
 
 Compilers often fail to turn loops over small arrays into vector instructions, because they cannot
-rule out that the arrays overlap. A kernel that uses `Lanes` says what it wants: the operations
+rule out that the arrays overlap. A kernel that uses `Lanes` is explicit: the operations
 below apply to all numbers of a vector at once, and the compiler keeps the vector in registers. They
 exist in compiled code only. A count of lanes must be a constant there.
 """
@@ -69,6 +69,23 @@ def load(_: Any, array: Any, row: Any, column: Any, count: Any) -> Any:
 
 
 @_in_kernels
+def prefetch(_: Any, array: Any, row: Any) -> Any:
+    """Ask the processor to load the start of a row into its cache, without waiting for it."""
+
+    def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        columns = [context.get_constant(types.intp, 0)] * (array.ndim - 1)
+        position = context.cast(builder, arguments[1], row, types.intp)
+        place = _place(context, builder, array, [arguments[0], position, *columns], _INT8)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, _INT32, _INT32, _INT32])
+        function = _code.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        for_reading, stays_in_cache, is_data = _INT32(0), _INT32(3), _INT32(1)
+        builder.call(function, [place, for_reading, stays_in_cache, is_data])
+        return context.get_dummy_value()
+
+    return types.none(array, row), emit
+
+
+@_in_kernels
 def store(_: Any, array: Any, row: Any, column: Any, lanes: Any) -> Any:
     """Write a vector to a row, from a column on."""
 
@@ -93,7 +110,7 @@ def fill(_: Any, number: Any, count: Any) -> Any:
 
 @_in_kernels
 def fold(_: Any, lanes: Any, count: Any) -> Any:
-    """Return the sum of all groups of `count` adjacent numbers."""
+    """Split a vector into groups of `count` adjacent numbers, and add the groups."""
     size = count.literal_value
 
     def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
@@ -175,7 +192,7 @@ def maximum(_: Any, first: Any, second: Any) -> Any:
 
 @_in_kernels
 def exp(_: Any, lanes: Any) -> Any:
-    """Return the exponential, in single precision for numbers up to 0.
+    """Return the exponential; single-precision numbers must not be positive.
 
     In single precision it is a polynomial that is exact to one unit in the last place, because the
     library function cannot be vectorized and would take most of a kernel's time.
@@ -225,7 +242,7 @@ def _place(context: Any, builder: Any, array: Any, arguments: Any, vector: Any) 
     """Return the address of a vector in an array, given as array, row and column."""
     structure = _make_array(array)(context, builder, arguments[0])
     place = _code.get_item_pointer(
-        context, builder, array, structure, list(arguments[1:3]), wraparound=False
+        context, builder, array, structure, list(arguments[1 : 1 + array.ndim]), wraparound=False
     )
     return builder.bitcast(place, vector.as_pointer())
 

@@ -159,7 +159,10 @@ def test_fit_keeps_the_aggregator_that_is_best_when_trained_alone(
     assert isinstance(loaded, GraphSAGE)
     assert loaded.config == model.config
     assert_array_equal(loaded.embed(), model.embed())
-    assert loaded.recommend(0, top=3) == model.recommend(0, top=3)
+    for ours, theirs in zip(loaded.recommend(0, top=3), model.recommend(0, top=3), strict=True):
+        assert ours.target == theirs.target
+        # BLAS may round in another way if an array starts elsewhere in memory.
+        assert ours.score == pytest.approx(theirs.score, rel=1e-6)
 
 
 def test_each_aggregator_trains_in_a_sub_folder_with_the_given_settings(

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tclgraph.events.stream import GraphKind
 from tclgraph.features.columns import MAX_PAIRS
-from tclgraph.features.latest_kernels import NEAR_PAIRS, SAMPLED_PAIRS, sample_rows
+from tclgraph.features.latest_kernels import LATEST_PAIRS, SAMPLED_PAIRS, sample_rows
 from tclgraph.features.state import HistoryState
 from tclgraph.testing.streams import KINDS
 from tests.features.queries import log_of, long_stream, pairs_of
@@ -23,7 +23,7 @@ def test_a_sample_stands_for_all_pairs(count: int, data: st.DataObject) -> None:
     chosen, weight = rows[:number].tolist(), np.exp(log_weight[:number])
     assert len(set(chosen)) == number <= SAMPLED_PAIRS + 1
     assert all(0 <= row < count for row in chosen)
-    assert set(chosen) >= set(range(min(count, NEAR_PAIRS)))
+    assert set(chosen) >= set(range(min(count, LATEST_PAIRS)))
     assert_allclose(weight.sum(), count, rtol=1e-5)
     if true_row >= 0:
         assert_allclose(weight[chosen.index(true_row)], 1)
@@ -31,15 +31,15 @@ def test_a_sample_stands_for_all_pairs(count: int, data: st.DataObject) -> None:
         assert chosen == list(range(count))
 
 
-def test_every_far_pair_is_equally_likely() -> None:
+def test_every_older_pair_is_equally_likely() -> None:
     count, num_offsets = 100, 2_000
     rows, log_weight = np.empty(MAX_PAIRS, np.int64), np.empty(MAX_PAIRS, np.float32)
     times_chosen = np.zeros(count)
     for offset in (np.arange(num_offsets) + 0.5) / num_offsets:
         number = sample_rows(count, -1, offset, rows, log_weight)
         times_chosen[rows[:number]] += 1 / num_offsets
-    expected = (SAMPLED_PAIRS - NEAR_PAIRS) / (count - NEAR_PAIRS)
-    assert_allclose(times_chosen[NEAR_PAIRS:], expected, atol=2e-3)
+    expected = (SAMPLED_PAIRS - LATEST_PAIRS) / (count - LATEST_PAIRS)
+    assert_allclose(times_chosen[LATEST_PAIRS:], expected, atol=2e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -50,7 +50,7 @@ def test_a_sampled_pair_has_the_features_it_has_among_all(kind: GraphKind) -> No
     state = HistoryState(log_of(stream), start)
     full = state.features(source, time, reveal=True)
     offsets = np.random.default_rng(0).random(len(source))
-    sampled = state.features(source, time, reveal=True, sample_at=offsets)
+    sampled = state.features(source, time, reveal=True, sample_offset=offsets)
     assert sampled.pair_start[-1] < full.pair_start[-1]
     assert_array_equal(sampled.neighbor_target, full.pair_target)
     assert_array_equal(sampled.neighbor_start, full.pair_start)
@@ -61,3 +61,9 @@ def test_a_sampled_pair_has_the_features_it_has_among_all(kind: GraphKind) -> No
         assert_array_equal(sampled.pair_inputs[ours], full.pair_inputs[all_rows][chosen])
         if int(stream.target[start + query]) in targets:
             assert int(stream.target[start + query]) in sampled.pair_target[ours]
+
+
+def test_sampling_needs_the_true_targets() -> None:
+    state = HistoryState(log_of(long_stream("bipartite")))
+    with pytest.raises(AssertionError, match="set reveal"):
+        state.features(np.array([0]), np.array([0.0]), sample_offset=np.array([0.5]))

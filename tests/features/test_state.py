@@ -162,6 +162,12 @@ def test_a_state_does_not_go_back() -> None:
         state.update(0)
 
 
+def test_a_state_does_not_go_beyond_the_log() -> None:
+    state = HistoryState(log_of(EventStream.from_columns(["a"], ["x"], [0.0])))
+    with pytest.raises(AssertionError, match="beyond the events"):
+        state.update(2)
+
+
 def test_a_block_reveals_no_more_events_than_the_log_has() -> None:
     state = HistoryState(log_of(EventStream.from_columns(["a"], ["x"], [0.0])), 0)
     with pytest.raises(AssertionError, match="an event for every query"):

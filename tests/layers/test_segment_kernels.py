@@ -14,7 +14,7 @@ from tclgraph.layers.segment_kernels import (
     attend_segments,
     cell_chunks,
     score_segments,
-    write_keys,
+    segment_keys,
 )
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.layers.time_encoding import TimeEncoding
@@ -58,7 +58,7 @@ def test_cells_equal_single_rows(heads: int, seed: int) -> None:
     )
     segments = draw_segments(np.random.default_rng(seed))
     first, last = 3, 17
-    key, fixed = write_keys(first, last, segments, tables)
+    key, fixed = segment_keys(first, last, segments, tables)
     start = int(segments.begin[first])
     match = key @ now[start:].T.numpy() + fixed[:, None]
     code, output = attend_segments(first, last, segments, tables, now.numpy(), match, start)

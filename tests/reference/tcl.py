@@ -158,7 +158,8 @@ class ReferenceTCL:
         concatenated = torch.zeros_like(head_query)
         for head in range(self.config.heads):
             columns = slice(head, None, self.config.heads)
-            scale = sqrt(head_query[:, columns].shape[1])
+            is_by_head = self.config.attention_scale == "head"
+            scale = sqrt(head_query[:, columns].shape[1] if is_by_head else self.config.width)
             share = torch.softmax((head_query[:, columns] @ key[:, columns].T + psi) / scale, dim=1)
             concatenated[:, columns] = share @ value[:, columns]
         output = concatenated @ weight["output.weight"].T

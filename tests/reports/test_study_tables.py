@@ -7,10 +7,12 @@ from tclgraph.reports.ablation import ablation_table
 from tclgraph.reports.claims import claims_tables
 from tclgraph.reports.datasets import data_sets_table
 from tclgraph.reports.parts import parts_table
+from tclgraph.reports.reading import reading_table
 from tclgraph.reports.sweep import sweep_series, sweep_table
 from tclgraph.studies.ablation import AblationStudy, ranker_ablation, tcl_ablation
 from tclgraph.studies.overall import overall_study
 from tclgraph.studies.parts import parts_study
+from tclgraph.studies.reading import reading_study
 from tclgraph.studies.study import Entry, OpenLog, Results, Study
 from tclgraph.studies.sweep import DEPTH, sweep_study
 from tclgraph.testing.streams import cut
@@ -119,6 +121,17 @@ def test_the_table_of_parts_shows_validation_and_new_pairs() -> None:
         ["without encoder", "1", "5.00", "0.3125", "100.00", "8.00"],
     ]
     assert texts(table)[2] == ["without centering", "0", "–", "–", "–", "–"]
+    assert table.note.startswith("Validation: 2 events")
+
+
+def test_the_table_of_readings_shows_validation_and_the_best_epochs() -> None:
+    study = reading_study(open_log())
+    rows = rows_of(study, {study.defaults: [[1.0, 4.0], [1.0, 6.0]]})
+    table = reading_table(study, rows)
+    first, *others = texts(table)
+    assert first[:3] == ["TCL()", "2", "3.00 ± 0.71"]
+    assert len(first[-1].split(", ")) == 2
+    assert others[0][1:] == ["0", "–", "–", "–", ""]
     assert table.note.startswith("Validation: 2 events")
 
 

@@ -17,6 +17,7 @@ from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
 from tclgraph.studies.overall import BASELINES, one_mode_study, overall_study
 from tclgraph.studies.parts import parts_ahead_study, parts_study
 from tclgraph.studies.plan import make_plan
+from tclgraph.studies.reading import reading_study
 from tclgraph.studies.study import OpenLog, Role, Study
 from tclgraph.studies.sweep import DEPTH, HEADS, sweep_study
 from tests.reports.made_up import make_outcome
@@ -156,6 +157,20 @@ def test_the_ahead_variant_ranks_the_validation_events_of_the_log(log: OpenLog) 
         ahead.events.time[ahead.valid_end :], split.events.time[split.train_end : split.valid_end]
     )
     assert ahead.train_end == int(0.8 * split.train_end)
+
+
+def test_readings_are_ranked_on_validation_with_three_seeds(tmp_path: Path) -> None:
+    study = reading_study(open_synthetic(tmp_path, "one-mode"))
+    jobs = study.jobs(5)
+    assert {job.part for job in jobs} == {"valid"}
+    assert {job.seed for job in jobs} == {0, 1, 2}
+    assert all(len(entry.jobs[0].settings) == 1 for entry in study.variants[1:])
+    assert study.variants[0].jobs[0].spec.kind == "bipartite"
+    assert len({job.key for job in jobs}) == 3 * len(study.entries)
+
+
+def test_a_bipartite_log_has_no_reading_with_two_ids(log: OpenLog) -> None:
+    assert {entry.jobs[0].spec.kind for entry in reading_study(log).entries} == {"bipartite"}
 
 
 def test_parts_of_collegemsg_keep_one_identity() -> None:

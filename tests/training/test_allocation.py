@@ -16,11 +16,11 @@ class Library:
         return 1
 
 
-def test_both_limits_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_limits_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library()
     monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
     reuse_memory()
-    assert dict(library.calls) == {-3: 32 * 2**20, -1: 512 * 2**20}
+    assert dict(library.calls) == {-3: 32 * 2**20, -1: 512 * 2**20, -2: 256 * 2**20}
 
 
 def test_without_glibc_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:

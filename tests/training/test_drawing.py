@@ -12,7 +12,7 @@ from torch import Tensor
 from tclgraph.events.split import Split
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.models.ranker.model import Ranker
-from tclgraph.threads import num_torch_threads
+from tclgraph.threads import use_torch_threads
 from tclgraph.training.drawing import drawn_batches
 
 NUM_BATCHES = 9
@@ -38,7 +38,7 @@ def test_batches_come_in_order_with_their_own_numbers(
 ) -> None:
     model = Slow(encoder=None) if encoder is None else Slow()
     batches = [(batch, np.random.default_rng(batch)) for batch in range(NUM_BATCHES)]
-    with num_torch_threads(num_threads):
+    with use_torch_threads(num_threads):
         drawn = [(item.batch, item.random.random()) for item in drawn_batches(model, batches)]
         assert torch.get_num_threads() == num_threads
     for batch, ((number, first), second) in enumerate(drawn):
@@ -51,7 +51,7 @@ def test_an_error_in_another_thread_reaches_the_caller() -> None:
         def draw_batch(self, batch: int, random: np.random.Generator) -> Any:
             raise ValueError("no batch")
 
-    with num_torch_threads(2), pytest.raises(ValueError, match="no batch"):
+    with use_torch_threads(2), pytest.raises(ValueError, match="no batch"):
         list(drawn_batches(Failing(encoder=None), [(0, np.random.default_rng(0))]))
 
 

@@ -12,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import REORDERED_SUMS, kernel
+from tclgraph.random_bits import STEP, mixed
 
 NOISE_POWER = 0.75
 """Exponent of a node's number of occurrences in the noise distribution; below 1, so that frequent
 nodes are drawn less often than in proportion to their occurrences."""
-# Sums may be reordered, so that the compiler can vectorize them.
-_REORDERED_SUMS = {"reassoc", "nsz", "contract"}
-# SplitMix64 takes a few instructions; NumPy's generators would take longer than the descent itself.
-_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
-_FIRST_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9)
-_SECOND_MULTIPLIER = np.uint64(0x94D049BB133111EB)
 
 
 class Noise(NamedTuple):
@@ -69,21 +64,13 @@ def _aliases(height: FloatArray) -> Any:
 
 
 @kernel
-def _mix(state: Any) -> Any:
-    """Return the random bits of a SplitMix64 state."""
-    state = (state ^ (state >> np.uint64(30))) * _FIRST_MULTIPLIER
-    state = (state ^ (state >> np.uint64(27))) * _SECOND_MULTIPLIER
-    return state ^ (state >> np.uint64(31))
-
-
-@kernel
 def _integer_and_fraction(bits: Any, limit: int) -> Any:
     """Return an integer below the limit (from the upper 32 bits) and a fraction (the lower 32)."""
     upper, lower = bits >> np.uint64(32), bits & np.uint64(0xFFFFFFFF)
     return np.int64((upper * np.uint64(limit)) >> np.uint64(32)), np.float64(lower) / 2.0**32
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(**REORDERED_SUMS)
 def train_pair(
     center: int,
     contexts: IntArray,
@@ -145,16 +132,16 @@ def train_walks(
         while length < len(walk) and walk[length] >= 0:
             length += 1
         for center in range(length):
-            state += _INCREMENT
-            reach = 1 + _integer_and_fraction(_mix(state), window)[0]
+            state += STEP
+            reach = 1 + _integer_and_fraction(mixed(state), window)[0]
             for position in range(max(0, center - reach), min(length, center + reach + 1)):
                 if position == center:
                     continue
                 contexts[0] = walk[position]
                 count = 1
                 for _ in range(num_negatives):
-                    state += _INCREMENT
-                    column, fraction = _integer_and_fraction(_mix(state), len(noise.node))
+                    state += STEP
+                    column, fraction = _integer_and_fraction(mixed(state), len(noise.node))
                     is_node = fraction < noise.node_probability[column]
                     contexts[count] = noise.node[column] if is_node else noise.alias[column]
                     count += contexts[count] != contexts[0]  # the true context is no negative

@@ -16,7 +16,7 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import BoolArray, IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, IntArray, RealArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
     CHUNK_SIZE,
     AttentionConfig,
@@ -26,14 +26,13 @@ from tclgraph.baselines.recent_attention import (
 )
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention
-from tclgraph.layers.kernels import Float
 from tclgraph.layers.segment_kernels import (
     Segments,
     StateTables,
     attend_segments,
     cell_chunks,
     score_segments,
-    write_keys,
+    segment_keys,
 )
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
@@ -301,11 +300,11 @@ class TGN(AttentionModel):
         return torch.from_numpy(scores).to(now_BP) + decoder.bias
 
     def _hidden_cells(
-        self, first: int, last: int, segments: Segments, now: Float, now_BP: Tensor
+        self, first: int, last: int, segments: Segments, now: RealArray, now_BP: Tensor
     ) -> Tensor:
         """Return the hidden layer of the cells of segments, [M, D]."""
         attention, tables = self._attention, self._tables
-        key, fixed = write_keys(first, last, segments, tables)
+        key, fixed = segment_keys(first, last, segments, tables)
         # Versions are sorted by their first query.
         start, stop = int(segments.begin[first]), int(segments.end[first:last].max())
         match = torch.from_numpy(key).to(now_BP) @ now_BP[start:stop].T
@@ -374,7 +373,7 @@ class TGN(AttentionModel):
         self._memory = tensors["memory"].to(self.config.device)
 
 
-def _array(tensor: Tensor) -> Float:
+def _array(tensor: Tensor) -> RealArray:
     """Return a tensor without gradients as an array, which shares its memory on the CPU."""
-    array: Float = tensor.detach().contiguous().cpu().numpy()
+    array: RealArray = tensor.detach().contiguous().cpu().numpy()
     return array

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tclgraph.cli import options
+from tclgraph.cli.interruption import keyboard_interrupts
 
 
 def embed(
@@ -22,5 +23,6 @@ def embed(
     if out.suffix != ".parquet":
         raise InputError(f"cannot write {out.name}: the name must end in .parquet")
     frame = load_run(run).embeddings(at=None if at is None else parse_time(at))
-    write_parquet(frame, out)
+    with keyboard_interrupts():  # removes what is half-written
+        write_parquet(frame, out)
     print(f"{out}: {len(frame):,} vectors of width {len(frame['vector'][0])}")

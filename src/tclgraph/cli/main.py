@@ -12,6 +12,7 @@ from tclgraph.cli.datasets import datasets
 from tclgraph.cli.describe import describe
 from tclgraph.cli.embed import embed
 from tclgraph.cli.evaluate import evaluate
+from tclgraph.cli.interruption import exit_on_ctrl_c
 from tclgraph.cli.recommend import recommend
 from tclgraph.cli.reproduce import reproduce
 from tclgraph.cli.similar import similar
@@ -39,6 +40,7 @@ app.command()(reproduce)
 
 def main() -> None:
     """Run a command; invalid input ends with a one-sentence error and exit code 2."""
+    exit_on_ctrl_c()
     try:
         app()
     except InputError as error:

@@ -14,6 +14,7 @@ import typer
 
 from tclgraph.cli import options
 from tclgraph.cli.flag_groups import with_flags
+from tclgraph.cli.interruption import EXIT_CODE, keyboard_interrupts
 
 if TYPE_CHECKING:
     from tclgraph.jobs.suite import Suite, SuiteStatus
@@ -44,7 +45,7 @@ def reproduce(
         list[str],
         typer.Argument(
             help="One or more of datasets, overall, ablation, depth, heads, parts (of the ranker), "
-            "or all: everything but parts."
+            "reading (of the paper), or all: everything but the last two."
         ),
     ],
     data: Annotated[
@@ -90,7 +91,7 @@ def reproduce(
     else:
         _print_tables(out, tables, remarks)
     if is_interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(EXIT_CODE)
     if suite.failed:
         raise typer.Exit(1)
 
@@ -99,7 +100,7 @@ def _run(suite: "Suite", schedule: ScheduleOptions) -> bool:
     """Run the jobs; return whether they ran to the end or to the end of the budget."""
     seconds = None if schedule.budget is None else 60 * schedule.budget
     try:
-        with _interrupted_by_sigterm(), _live_status() as (print_line, show_status):
+        with keyboard_interrupts(signal.SIGTERM), _live_status() as (print_line, show_status):
             suite.run(seconds=seconds, print_line=print_line, show_status=show_status)
     except KeyboardInterrupt:
         return False
@@ -139,20 +140,6 @@ def _print_tables(out: Path, tables: "Sequence[Table]", remarks: Sequence[str]) 
     for remark in remarks:
         print(remark, file=sys.stderr)
     print(out / "report.html")
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C, so that running jobs write their checkpoints."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from tclgraph.cli import options
+from tclgraph.cli.interruption import EXIT_CODE, keyboard_interrupts
 
 if TYPE_CHECKING:
     from tclgraph.events.log_spec import LogSpec
@@ -125,10 +126,10 @@ def _fit(model: "Model", split: "Split", folder: "RunFolder", *, resume: bool) -
         return {"valid": report.groups["all"].metrics}
     run = folder.path
     try:
-        with progress_bar(always=True) as progress:
+        with keyboard_interrupts(), progress_bar(always=True) as progress:
             model.fit(split, run=run, resume=resume, progress=progress)
     except KeyboardInterrupt:
         print(f"stopped; continue with: tclgraph train --run {run} --resume", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise typer.Exit(EXIT_CODE) from None
     history = folder.read_metrics()
     return dict(history[best_epoch(history, model.config.selection_metric) - 1])

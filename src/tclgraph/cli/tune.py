@@ -14,6 +14,7 @@ import typer
 
 from tclgraph.cli import options
 from tclgraph.cli.flag_groups import with_flags
+from tclgraph.cli.interruption import EXIT_CODE, keyboard_interrupts
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -111,7 +112,7 @@ def _run(search: "Search", search_options: SearchOptions, folder: Path) -> None:
         print(f"continuing: {_count(finished)} finished", file=sys.stderr)
     seconds = 60 * search_options.budget
     try:
-        with _progress_display(search, seconds) as (progress, on_trial_end):
+        with keyboard_interrupts(), _progress_display(search, seconds) as (progress, on_trial_end):
             search.run(
                 seconds=seconds,
                 max_trials=search_options.trials,
@@ -124,7 +125,7 @@ def _run(search: "Search", search_options: SearchOptions, folder: Path) -> None:
             "to continue the search, run the same command again",
             file=sys.stderr,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(EXIT_CODE) from None
 
 
 def _best(trials: "list[Trial]", budget: float) -> "Trial":

@@ -13,19 +13,23 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, Field, PositiveInt
+from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.dependency_graph.interval_scaling import IntervalScale, Scaling
+from tclgraph.encoding.dropout_kernels import NUM_RANDOM_VALUES, choose_kept
+from tclgraph.encoding.parts import apply_in_parts
 from tclgraph.layers.input_embeddings import Dropout, EmbeddingTables, RowInputs, embed_rows
 from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import FutureProjection
-from tclgraph.layers.transformer import HeadWidth, Residual, TransformerLayer
+from tclgraph.layers.transformer import AttentionScale, HeadWidth, Residual, TransformerLayer
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack
+from tclgraph.threads import even_cuts, num_parts, run_in_parts
 
-_INPUT_DEVIATION = 0.02
+# Fewer pairs are not worth a second thread.
+_MIN_PAIRS_PER_THREAD = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +60,17 @@ class TwoStreamConfig:
     head_width: HeadWidth = "split"
     """Width of a head. split: the embedding width divided by the number of heads, as usual; full:
     the embedding width, as printed."""
+    attention_scale: AttentionScale = "head"
+    """Number by whose square root attention is divided. head: the width of a head, as usual; width:
+    the embedding width, as printed."""
     interval_scale: Scaling = "linear"
     """Scaling of intervals; the paper does not give one. linear: Δ divided by its training mean;
     log: log(1 + Δ) divided by its standard deviation."""
     feed_forward_width: PositiveInt | None = None
     """Hidden width of the feed-forward layers; the paper does not give it. None: the embedding
     width."""
+    input_deviation: PositiveFloat = 0.02
+    """Standard deviation of the input embeddings before training; the paper does not give it."""
 
     def __post_init__(self) -> None:
         if self.head_width == "split" and self.width % self.heads:
@@ -72,9 +81,12 @@ class TwoStreamConfig:
 
     def unused_settings(self) -> dict[str, str]:
         """Return the settings without effect in this configuration, each with the reason."""
+        unused = {}
         if not self.time_embedding:
-            return {"interval_scale": "without time_embedding"}
-        return {}
+            unused["interval_scale"] = "without time_embedding"
+        if self.head_width == "full":
+            unused["attention_scale"] = "with head_width=full"
+        return unused
 
 
 class EncoderInputs(NamedTuple):
@@ -109,6 +121,7 @@ class TwoStreamEncoder(nn.Module):
                     feed_forward_width=config.feed_forward_width or width,
                     residual=config.residual,
                     head_width=config.head_width,
+                    attention_scale=config.attention_scale,
                 )
                 for _ in range(config.blocks)
             )
@@ -130,7 +143,7 @@ class TwoStreamEncoder(nn.Module):
         """
         for name, parameter in self.named_parameters():
             if name.split(".")[0] in ("node", "depth", "interval"):
-                nn.init.normal_(parameter, std=_INPUT_DEVIATION)
+                nn.init.normal_(parameter, std=self.config.input_deviation)
             elif parameter.dim() == 2:
                 nn.init.xavier_uniform_(parameter)
             elif name.endswith("bias"):
@@ -155,21 +168,40 @@ class TwoStreamEncoder(nn.Module):
 
     def inputs(
         self, graph: DependencyGraph, pairs: IntArray, random: np.random.Generator | None = None
-    ) -> EncoderInputs:
+    ) -> list[EncoderInputs]:
         """Return what the encoder needs to encode pairs; it does not depend on weights.
 
-        A random generator switches input dropout on, as in training.
+        A random generator switches input dropout on, as in training. There is a part of the pairs
+        for every thread.
         """
-        packed = pack(graph, pairs, self.config.levels)
-        if random is None or self.config.input_dropout == 0:
-            return EncoderInputs(packed, None)
-        # One mask per distinct (instance, depth) of a batch, because rows are shared.
-        keep_rate = 1.0 - self.config.input_dropout
-        drawn = random.random((len(packed.row_node), self.width), dtype=np.float32)
-        return EncoderInputs(packed, Dropout(drawn < keep_rate, keep_rate))
+        has_dropout = random is not None and self.config.input_dropout > 0
+        seed = int(random.integers(1 << 63)) if random is not None and has_dropout else None
+        is_on_cpu = self.weight.device.type == "cpu"
+        count = num_parts(len(pairs), _MIN_PAIRS_PER_THREAD) if is_on_cpu else 1
+        cuts = even_cuts(len(pairs), count)
+        parts: dict[int, EncoderInputs] = {}
 
-    def forward(self, inputs: EncoderInputs) -> Tensor:
+        def work(part: int, first: int, last: int) -> None:
+            packed = pack(graph, pairs[first:last], self.config.levels)
+            parts[part] = EncoderInputs(packed, self._dropout(packed, seed))
+
+        run_in_parts(cuts, work)
+        return [parts[part] for part in range(len(cuts) - 1)]
+
+    def _dropout(self, packed: PackedSubgraphs, seed: int | None) -> Dropout | None:
+        """Choose the numbers to keep: one choice per distinct (instance, depth) of a batch."""
+        if seed is None:
+            return None
+        threshold = max(1, round((1.0 - self.config.input_dropout) * NUM_RANDOM_VALUES))
+        is_kept = np.empty((len(packed.row_node), self.width), dtype=bool)
+        choose_kept(seed, threshold, packed.row_instance, packed.row_depth, is_kept)
+        return Dropout(is_kept, threshold / NUM_RANDOM_VALUES)
+
+    def forward(self, inputs: list[EncoderInputs]) -> Tensor:
         """Return the predictive vectors of both parties of every event, [S, D]."""
+        return apply_in_parts(self._vectors, inputs, list(self.parameters()))
+
+    def _vectors(self, inputs: EncoderInputs) -> Tensor:
         state_SD = self._root_states(inputs)
         partner_SD = state_SD.view(-1, 2, self.width).flip(1).flatten(0, 1)
         future: Tensor = self.projection(state_SD, partner_SD)

@@ -28,7 +28,7 @@ from tclgraph.models.interface import Model
 
 # The scores of a block take at most 16 MB as float64, which fits in cache.
 _CELLS_PER_BLOCK = 1 << 21
-_EVENTS_PER_BLOCK = 256
+_EVENTS_PER_BLOCK = 1024
 _EVENTS_PER_REPLAY = 1 << 16
 # Runs of a sample are long enough for models that rank consecutive events together.
 _EVENTS_PER_RUN = 64

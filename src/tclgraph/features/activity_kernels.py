@@ -1,7 +1,7 @@
 """Updates of all nodes as the log moves on, and the activity features.
 
-An event changes the activity of few nodes. So the activity features are those before a block, and
-the *changes* that each query of the block brings: a column and all its features. The ages and the
+An event changes the steady features of few targets. A block therefore stores them once, before its
+first query, and then for each query the rows that changed since the query before. The ages and the
 ranks change with every query; they are among the moving features (see `moving_kernels`).
 """
 
@@ -12,11 +12,10 @@ import numpy as np
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.block import NUM_STEADY, STEADY_FEATURES
-from tclgraph.features.columns import WINDOWS, ActivityColumn
+from tclgraph.features.columns import NUM_WINDOWS, WINDOWS, ActivityColumn
 from tclgraph.features.link_kernels import is_new_pair
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 
-NUM_WINDOWS = len(WINDOWS)
 # Positions among the steady features.
 _WAS_TARGET, _WAS_SOURCE, _NUM_AS_TARGET, _AS_TARGET_HOUR, _NUM_NEIGHBORS, _NUM_FIRST_AS_TARGET = (
     STEADY_FEATURES.index(column)
@@ -32,7 +31,7 @@ _WAS_TARGET, _WAS_SOURCE, _NUM_AS_TARGET, _AS_TARGET_HOUR, _NUM_NEIGHBORS, _NUM_
 
 
 class Changed(NamedTuple):
-    """Targets whose activity changed since the last query that asked."""
+    """Targets whose activity changed since the list was last emptied."""
 
     targets: IntArray
     """[T] The targets, as many as `number` says."""
@@ -75,7 +74,7 @@ def record_events(
     for event in range(first_event, end_event):
         source, target = node[2 * event], node[2 * event + 1]
         table[target, NodeColumn.LAST_INSTANCE] = 2 * event + 1
-        # After the target, because a self-loop counts as its source's.
+        # After the target, because a self-loop counts as an event of its source.
         table[source, NodeColumn.LAST_INSTANCE] = 2 * event
         table[target, NodeColumn.NUM_AS_TARGET] += 1
         table[target, NodeColumn.LAST_AS_TARGET] = event

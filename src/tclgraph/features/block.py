@@ -25,7 +25,7 @@ MOVING_FEATURES = (
 STEADY_FEATURES = tuple(
     column for column in range(NUM_CANDIDATE_FEATURES) if column not in MOVING_FEATURES
 )
-"""Candidate features that few candidates change from query to query."""
+"""Candidate features that change for few candidates from query to query."""
 NUM_MOVING, NUM_STEADY = len(MOVING_FEATURES), len(STEADY_FEATURES)
 
 _FLAGS = (ActivityColumn.WAS_TARGET, ActivityColumn.WAS_SOURCE)
@@ -80,9 +80,9 @@ class CandidateFeatures:
 class HistoryFeatures:
     """History features of B queries about K candidates; `columns` says what each feature means.
 
-    Every query has neighbors: the latest neighbors of its source, M for all queries. It has a pair
-    for each of them, the latest first, or, in training, for a sample of them: P for all queries.
-    Candidate features are those of activity, then those of what is nearby.
+    Every query has neighbors: the latest neighbors of its source, M in total. It has a pair for
+    each of them, the latest first, or, in training, for a sample of them: P in total. The candidate
+    features are the activity features, then the nearby features.
     """
 
     source: ScoreArray

@@ -22,7 +22,7 @@ from tclgraph.features.block import (
     STEADY_IS_LOGARITHM,
 )
 from tclgraph.features.columns import NUM_PAIR_FEATURES, NUM_SOURCE_FEATURES
-from tclgraph.features.log_arrays import Events, Nodes
+from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 from tclgraph.features.logarithm_kernels import log_columns
 from tclgraph.features.moving_kernels import (
     LastTimes,
@@ -40,10 +40,11 @@ from tclgraph.features.nearby_kernels import (
     write_nearby_of_target,
 )
 from tclgraph.features.neighbor_kernels import (
+    Lists,
+    Pairs,
     choose_pairs,
     empty_lists,
     empty_pairs,
-    list_neighbors,
     write_pairs,
 )
 from tclgraph.features.source_kernels import write_source
@@ -62,7 +63,7 @@ class Queries(NamedTuple):
     source: IntArray
     time: FloatArray
     columns: IntArray
-    sample_at: FloatArray
+    sample_offset: FloatArray
     """Offset of every query with which `sample_rows` samples pairs; empty if all pairs count."""
     num_known: int
     """Number of events that the first query knows."""
@@ -76,7 +77,7 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     columns, first_target = queries.columns, events.first_target
     num_queries, num_columns = len(queries.source), len(columns)
     num_nodes, num_targets = len(nodes.table), len(ranks.as_target)
-    is_sampled = len(queries.sample_at) > 0
+    is_sampled = len(queries.sample_offset) > 0
     source_table = np.zeros((num_queries, NUM_SOURCE_FEATURES), np.float32)
     steady = np.empty((num_columns, NUM_STEADY), np.float32)
     change_start = np.zeros(num_queries + 1, np.int64)
@@ -99,10 +100,10 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         known = queries.num_known + query if queries.reveal else queries.num_known
         source, now = queries.source[query], queries.time[query]
         slide_windows(known, now, events, nodes, changed)
-        end = change_start[query] + changed.number[0]
-        if end > len(change_column):
-            change_column = _grown(change_column, 2 * end)
-            change = _grown_table(change, 2 * end)
+        max_changes = change_start[query] + changed.number[0]
+        if max_changes > len(change_column):
+            change_column = _grown(change_column, 2 * max_changes)
+            change = _grown(change, 2 * max_changes)
         change_start[query + 1] = _write_changes(
             change_start[query], column_of, events, nodes, changed, times, change_column, change
         )
@@ -110,16 +111,18 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         count_nearby(query, source, known, events, nodes, nearby)
         lane = query % NUM_LANES
         if lane == 0:
-            group = queries.source[query : query + NUM_LANES]
-            walk_group(group, known, queries.reveal, num_targets, events, nodes, walks)
+            end_of_group = min(query + NUM_LANES, num_queries)
+            _choose_pairs(query, end_of_group, queries, events, nodes, lists, pairs)
+            targets = pairs.target[pairs.start[query] : pairs.start[end_of_group]]
+            if num_columns == num_targets:
+                targets = targets[:0]  # all targets have a column
+            group = queries.source[query:end_of_group]
+            walk_group(group, columns, targets, known, queries.reveal, events, nodes, walks)
         write_walk(lane, columns, first_target, walks, moving[query])
         write_moving(columns, now, first_target > 0, times, ranks, moving[query])
         write_nearby(column_of, nearby, moving[query])
-        list_neighbors(query, source, known, events, nodes, lists, pairs)
-        offset = queries.sample_at[query] if is_sampled else -1.0
-        true_target = events.node[2 * known + 1] - first_target if is_sampled else -1
-        choose_pairs(query, true_target, offset, lists, pairs)
-        write_pairs(query, source, now, events, nodes, lists, pairs)
+        last = nodes.table[source, NodeColumn.LAST_INSTANCE]
+        write_pairs(query, source, last, now, events, lists, pairs)
         for index in range(pairs.start[query], pairs.start[query + 1]):
             target, features = pairs.target[index], pairs.inputs[index, NUM_PAIR_FEATURES:]
             write_steady_of_target(target, events, nodes, steady_row, features)
@@ -142,9 +145,42 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
             pairs.start,
             pairs.target[:num_pairs].copy(),
             pairs.log_weight[:num_pairs].copy(),
-            pairs.inputs[:num_pairs].copy(),
+            pairs.inputs[:num_pairs],
         ),
     )
+
+
+@kernel
+def _choose_pairs(
+    first: int,
+    end: int,
+    queries: Queries,
+    events: Events,
+    nodes: Nodes,
+    lists: Lists,
+    pairs: Pairs,
+) -> None:
+    """Choose the pairs of a group of queries; `nodes` is the state before the first of them."""
+    for query in range(first, end):
+        source, true_target = queries.source[query], -1
+        last = nodes.table[source, NodeColumn.LAST_INSTANCE]
+        if queries.reveal:
+            event = queries.num_known + query
+            true_target = events.node[2 * event + 1] - events.first_target
+            last = _last_instance(source, last, queries.num_known + first, event, events)
+        offset = queries.sample_offset[query] if len(queries.sample_offset) > 0 else -1.0
+        choose_pairs(query, last, true_target, offset, events, lists, pairs)
+
+
+@kernel
+def _last_instance(node: int, last: int, first_event: int, end_event: int, events: Events) -> int:
+    """Return the last instance of a node after further events, given the last one before them."""
+    for event in range(end_event - 1, first_event - 1, -1):
+        if events.node[2 * event] == node:
+            return 2 * event
+        if events.node[2 * event + 1] == node:
+            return 2 * event + 1
+    return last
 
 
 @kernel
@@ -173,13 +209,7 @@ def _write_changes(
 
 @kernel
 def _grown(array: Any, room: int) -> Any:
-    larger = np.empty(room, array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
-@kernel
-def _grown_table(array: Any, room: int) -> Any:
-    larger = np.empty((room, array.shape[1]), array.dtype)
+    """Return a copy with room for this number of rows."""
+    larger = np.empty((room,) + array.shape[1:], array.dtype)  # noqa: RUF005  # as numba supports
     larger[: len(array)] = array
     return larger

@@ -3,7 +3,9 @@
 There are four groups: features of the *source* of a query, of a *pair* (the source and a node it
 has interacted with), and of a *candidate*, which are its *activity* followed by what is *nearby*
 the source. To add a feature, add a column here, compute it in the kernels of its group, and add it
-to `tests/reference/history.py`.
+to `tests/reference/history.py`. A flag of a pair or a candidate also goes into `features/block.py`.
+A moving feature, which differs from query to query, also goes there and into the unrolled loops of
+`models/ranker/conditioned_kernels.py`.
 
 All features describe the events strictly before the query, in single precision:
 
@@ -16,15 +18,16 @@ All features describe the events strictly before the query, in single precision:
   of the missing role are 0.
 - A self-loop is one event in which the node is the source. As a candidate the node is the target
   of this event, too. In the source and pair features it is its own neighbor; elsewhere it is not.
-- The source and pair features count the latest 2,000 events of the source; an event is a new pair
-  if there was none with the same node among the 1,999 before. Of the neighbors in these events the
-  latest 512 have pair features.
+- Pair features, and the numbers of events, neighbors and new pairs of a source, count only its
+  latest 2,000 events. For them, a pair is also new if its earlier events are older than that. Of
+  the neighbors in these events the latest 512 have pair features.
 """
 
 from enum import IntEnum
 
 WINDOWS = (3_600.0, 86_400.0, 604_800.0)
 """Lengths of the time windows in seconds: an hour, a day and a week."""
+NUM_WINDOWS = len(WINDOWS)
 MAX_EVENTS = 2_000
 """Number of a source's latest events that count for source and pair features."""
 MAX_PAIRS = 512
@@ -185,4 +188,4 @@ NUM_ACTIVITY_FEATURES = len(ActivityColumn)
 NUM_NEARBY_FEATURES = len(NearbyColumn)
 NUM_CANDIDATE_FEATURES = NUM_ACTIVITY_FEATURES + NUM_NEARBY_FEATURES
 NUM_SPARSE_FEATURES = int(NearbyColumn.WALK)
-"""Number of nearby features, the first ones, that are 0 for nearly all candidates."""
+"""Number of nearby features that count events, 0 for nearly all candidates: all but the walk."""

@@ -19,7 +19,8 @@ _MIN_LISTED = 4 * (MAX_PAIRS + 1)
 class InteractionLog:
     """Extends a dependency graph by links between events of the same node or the same two nodes.
 
-    The graph may grow. A self-loop adds no neighbor.
+    The graph may grow. `Events.neighbors` leaves out self-loops; the lists of latest neighbors
+    include them.
 
     >>> from tclgraph.events.node_space import NodeSpace
     >>> from tclgraph.events.stream import EventStream
@@ -40,7 +41,7 @@ class InteractionLog:
         self._arrays = Events.empty(graph.space.first_target, graph.space.num_nodes)
         self._pair_table = PairTable()
         self._last_of_pair: IntArray = np.empty(0, np.int64)
-        self._links = NodeLinks.empty(graph.space.num_nodes)
+        self._links = NodeLinks.empty(graph.space.num_nodes, graph.space.num_targets)
 
     def events(self) -> Events:
         """Return the arrays of all events that the graph has now."""
@@ -56,6 +57,7 @@ class InteractionLog:
                 for name in ("hops", "totals", "is_new")
             },
             pairs=arrays.pairs[:num_events],
+            pair_times=arrays.pair_times[:num_events],
             earlier_targets=arrays.earlier_targets[:num_events],
         )
 
@@ -90,10 +92,22 @@ class InteractionLog:
             return
         room = max(num_events, 2 * len(arrays.pairs))
         is_bipartite = arrays.first_target > 0
+        pairs = _in_cache_lines(arrays.pairs, room)
         self._arrays = arrays._replace(
             hops=grown(arrays.hops, 2 * room),
-            pairs=grown(arrays.pairs, room),
+            pairs=pairs,
+            pair_times=pairs.view(np.float64),
             totals=grown(arrays.totals, 2 * room),
             is_new=grown(arrays.is_new, 2 * room),
             earlier_targets=grown(arrays.earlier_targets, room if is_bipartite else 0),
         )
+
+
+def _in_cache_lines(table: IntArray, num_rows: int) -> IntArray:
+    """Copy rows of 64 bytes to a longer table in which each row lies in one line of the cache."""
+    size = table.shape[1] * table.itemsize
+    memory = np.empty(num_rows * size + size, np.uint8)
+    start = -memory.ctypes.data % size
+    longer = memory[start : start + num_rows * size].view(table.dtype).reshape(num_rows, -1)
+    longer[: len(table)] = table
+    return longer

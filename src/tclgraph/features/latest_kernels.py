@@ -6,77 +6,113 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import MAX_EVENTS, MAX_PAIRS
-from tclgraph.features.log_arrays import Events, Hop, PairLink, Total
+from tclgraph.features.columns import MAX_PAIRS
+from tclgraph.features.log_arrays import EVENTS_PER_LIST, Events, Hop, Latest, PairLink, Total
 
 SAMPLED_PAIRS = 64
 """Number of pairs of a query that stand for all of them in training."""
-NEAR_PAIRS = 32
+LATEST_PAIRS = 32
 """Number of latest pairs that are among them in any case."""
 
 
 @kernel
-def list_latest(instance: int, num_known: int, events: Events, latest: IntArray) -> int:
-    """List a node's latest neighbors, given its last instance among the first `num_known` events.
+def list_latest(instance: int, events: Events, row_of: IntArray, latest: IntArray) -> int:
+    """List a node's latest neighbors, given its last instance.
 
-    Write the latest instance with each neighbor to `latest`, the latest first, and return their
-    number. There are at most MAX_PAIRS, all of them among the node's latest MAX_EVENTS events.
+    Write them to the rows of `latest`, the latest first, and return their number. `row_of` must be
+    -1 everywhere; afterwards it has the row of each neighbor, and the caller resets it. There are
+    at most MAX_PAIRS neighbors, all of them among the node's latest MAX_EVENTS events.
 
-    An event with a neighbor is the latest one if the next event of the two is not known yet. Going
-    back through all events could take long, so the search ends at the first event with a list: of
-    the neighbors in that list, those that came again have been visited on the way.
+    Going back through all events could take long, so the search ends at the first event with a
+    list. A listed neighbor that also occurs in a later event already has a row.
     """
-    hops, pairs, lists = events.hops, events.pairs, events.lists
-    first_event = events.totals[instance, Total.EVENTS] - MAX_EVENTS if instance >= 0 else 0
+    if instance < 0:
+        return 0
+    hops, totals, lists = events.hops, events.totals, events.lists
+    oldest = totals[instance, Total.OLDEST] >> 1
     count = 0
-    while instance >= 0 and count < MAX_PAIRS:
-        if events.totals[instance, Total.EVENTS] <= first_event:
-            break
-        start = events.totals[instance, Total.LIST]
-        if start >= 0:
-            for index in range(start + 1, start + 1 + lists[start]):
-                listed = lists[index]
-                is_old = events.totals[listed, Total.EVENTS] <= first_event
-                if is_old or count == MAX_PAIRS:
-                    break
-                following = pairs[listed >> 1, PairLink.NEXT]
-                if following < 0 or following >= num_known:
-                    latest[count] = listed
-                    count += 1
-            break
-        following = pairs[instance >> 1, PairLink.NEXT]
-        if following < 0 or following >= num_known:
-            latest[count] = instance
+    num_steps = totals[instance, Total.EVENTS] % EVENTS_PER_LIST
+    if num_steps == 0 and totals[instance, Total.LIST] < 0:  # its own list is yet to be written
+        num_steps = EVENTS_PER_LIST
+    for _ in range(num_steps):
+        if (instance >> 1) < oldest:
+            return count
+        target = hops[instance, Hop.NEIGHBOR] - events.first_target
+        if row_of[target] < 0:
+            _add(instance, target, -1, count, row_of, latest)
             count += 1
         instance = hops[instance, Hop.PREVIOUS]
+    start = totals[instance, Total.LIST] if instance >= 0 else -1
+    if start < 0:
+        return count
+    for index in range(start + 1, start + 1 + lists[start, 0]):
+        listed, target = lists[index, Latest.INSTANCE], lists[index, Latest.TARGET]
+        first, row = lists[index, Latest.FIRST_COUNTED], row_of[target]
+        if row >= 0:
+            latest[row, Latest.FIRST_COUNTED] = first
+        elif count < MAX_PAIRS and (listed >> 1) >= oldest:
+            _add(listed, target, first, count, row_of, latest)
+            count += 1
     return count
+
+
+@kernel
+def _add(
+    instance: int, target: int, first: int, row: int, row_of: IntArray, latest: IntArray
+) -> None:
+    """Write a row of a list of latest neighbors."""
+    row_of[target] = row
+    latest[row, Latest.INSTANCE] = instance
+    latest[row, Latest.TARGET] = target
+    latest[row, Latest.FIRST_COUNTED] = first
+
+
+@kernel
+def first_counted(event: int, listed: int, oldest: int, events: Events) -> int:
+    """Return the pair's first event among the source's counted events, which begin at `oldest`.
+
+    `event` is the pair's latest event. `listed` is the result of an earlier call, from which the
+    search continues, or -1.
+    """
+    pairs = events.pairs
+    first = listed if listed >= 0 else pairs[event, PairLink.FIRST]
+    if first >= oldest:
+        return first
+    if listed >= 0:
+        while first < oldest:
+            first = pairs[first, PairLink.NEXT]
+        return first
+    while pairs[event, PairLink.PREVIOUS] >= oldest:
+        jump = pairs[event, PairLink.JUMP]
+        event = jump if jump >= oldest else pairs[event, PairLink.PREVIOUS]
+    return event
 
 
 @kernel
 def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_weight: Any) -> int:
     """Choose at most SAMPLED_PAIRS + 1 of a source's pairs to stand for all of them.
 
-    The NEAR_PAIRS latest are always chosen, and so is the row of the true pair, if there is one. Of
-    the others an evenly spaced sample is chosen, whose place depends on `offset`, between 0 and 1;
-    its weights make it stand for all. Write the rows and the logarithms of their weights, and
+    The LATEST_PAIRS latest are always chosen, and so is the row of the true pair, if there is one.
+    Of the others an evenly spaced sample is chosen, whose place depends on `offset`, between 0 and
+    1; its weights make it stand for all. Write the rows and the logarithms of their weights, and
     return their number.
     """
-    num_near = count if count <= SAMPLED_PAIRS else NEAR_PAIRS
-    for row in range(num_near):
+    num_latest = count if count <= SAMPLED_PAIRS else LATEST_PAIRS
+    for row in range(num_latest):
         rows[row] = row
         log_weight[row] = 0.0
-    if num_near == count:
+    if num_latest == count:
         return count
-    num_far, num_sampled = count - num_near, SAMPLED_PAIRS - num_near
-    chosen = num_near
+    num_older, num_sampled = count - num_latest, SAMPLED_PAIRS - num_latest
+    chosen = num_latest
     for index in range(num_sampled):
-        row = num_near + int((index + offset) * num_far / num_sampled)
+        row = num_latest + int((index + offset) * num_older / num_sampled)
         if row != true_row:
             rows[chosen] = row
             chosen += 1
-    is_far = true_row >= num_near
-    log_weight[num_near:chosen] = np.log((num_far - is_far) / (chosen - num_near))
-    if is_far:
+    is_older = true_row >= num_latest
+    log_weight[num_latest:chosen] = np.log((num_older - is_older) / (chosen - num_latest))
+    if is_older:
         rows[chosen] = true_row
         log_weight[chosen] = 0.0
         chosen += 1

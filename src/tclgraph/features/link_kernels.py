@@ -7,14 +7,16 @@ import numpy as np
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.columns import MAX_EVENTS, MAX_PAIRS
-from tclgraph.features.latest_kernels import list_latest, num_pair_events
+from tclgraph.features.latest_kernels import first_counted, list_latest, num_pair_events
 from tclgraph.features.log_arrays import (
     EVENTS_PER_LIST,
     NUM_EARLIER_TARGETS,
     Events,
     Hop,
+    Latest,
     NodeLinks,
     PairLink,
+    PairTime,
     Total,
 )
 
@@ -32,11 +34,11 @@ def link_events(
 ) -> int:
     """Write the links of all events from this one on, while there is room; return the next event.
 
-    `entry` numbers the pairs of the events up to the last, and `last_of_pair` is the last event of
-    every pair. `sizes` are the lengths of `Events.lists` and `Events.neighbors` that are in use.
-    All arrays but the first are read and updated.
+    `entry` has the pair number of each of the log's last len(entry) events, and `last_of_pair` the
+    last event of every pair. `sizes` are the lengths of `Events.lists` and `Events.neighbors` that
+    are in use. All arrays but the first are read and updated.
     """
-    node, last_instance, oldest = events.node, links.last_instance, links.oldest_instance
+    node, last_instance = events.node, links.last_instance
     num_events = len(events.time)
     while event < num_events and _has_room(event, links, sizes, events):
         pair = entry[len(entry) - num_events + event]
@@ -51,17 +53,17 @@ def link_events(
             _link_node(instance, last_instance[node[instance]], events)
         for instance in (target, source):
             last_instance[node[instance]] = instance
-            if oldest[node[instance]] < 0:
-                oldest[node[instance]] = instance
-        oldest[node[source]] = _count_neighbors(source, oldest[node[source]], events)
-        if not is_loop:
-            oldest[node[target]] = _count_neighbors(target, oldest[node[target]], events)
+            if instance == source or not is_loop:
+                _count_neighbors(instance, events)
+        events.pairs[event, PairLink.EVENTS_OF_SOURCE] = events.totals[source, Total.EVENTS]
+        events.pairs[event, PairLink.EVENTS_OF_TARGET] = events.totals[target, Total.EVENTS]
         if is_new_pair(event, events):
             for instance in (source, target):
                 _add_neighbor(node[instance], node[instance ^ 1], links, sizes, events)
-        sizes[0] = _list_neighbors(source, sizes[0], events)
-        if events.first_target == 0 and not is_loop:  # in a bipartite graph no target asks
-            sizes[0] = _list_neighbors(target, sizes[0], events)
+        sizes[0] = _list_neighbors(source, sizes[0], links, events)
+        # In a bipartite graph a target is never the source of a query.
+        if events.first_target == 0 and not is_loop:
+            sizes[0] = _list_neighbors(target, sizes[0], links, events)
         event += 1
     return event
 
@@ -100,13 +102,18 @@ def _add_neighbor(
 
 
 @kernel
-def _list_neighbors(instance: int, num_listed: int, events: Events) -> Any:
+def _list_neighbors(instance: int, num_listed: int, links: NodeLinks, events: Events) -> Any:
     """List the latest neighbors if it is time to; return the length of `Events.lists` in use."""
     if events.totals[instance, Total.EVENTS] % EVENTS_PER_LIST != 0:
         return num_listed
     latest = events.lists[num_listed + 1 :]
-    length = list_latest(instance, (instance >> 1) + 1, events, latest)
-    events.lists[num_listed] = length
+    length = list_latest(instance, events, links.row_of, latest)
+    oldest = events.totals[instance, Total.OLDEST] >> 1
+    for row in range(length):
+        links.row_of[latest[row, Latest.TARGET]] = -1
+        event, listed = latest[row, Latest.INSTANCE] >> 1, latest[row, Latest.FIRST_COUNTED]
+        latest[row, Latest.FIRST_COUNTED] = first_counted(event, listed, oldest, events)
+    events.lists[num_listed, 0] = length
     events.totals[instance, Total.LIST] = num_listed
     return num_listed + 1 + length
 
@@ -114,8 +121,11 @@ def _list_neighbors(instance: int, num_listed: int, events: Events) -> Any:
 @kernel
 def _link_pair(event: int, previous: int, events: Events) -> None:
     """Write the links of an event to earlier events of its two nodes."""
-    pairs, node = events.pairs, events.node
+    pairs, times = events.pairs, events.pair_times
     link = pairs[event]
+    link[PairLink.SOURCE] = events.node[2 * event]
+    link[PairLink.TARGET] = events.node[2 * event + 1]
+    times[event, PairTime.EVENT] = times[event, PairTime.FIRST] = events.time[event]
     link[PairLink.PREVIOUS] = previous
     link[PairLink.NEXT] = -1
     link[PairLink.FIRST] = event
@@ -129,7 +139,8 @@ def _link_pair(event: int, previous: int, events: Events) -> None:
     before = pairs[previous]
     before[PairLink.NEXT] = event
     link[PairLink.FIRST] = before[PairLink.FIRST]
-    if node[2 * previous] == node[2 * event]:
+    times[event, PairTime.FIRST] = times[previous, PairTime.FIRST]
+    if before[PairLink.SOURCE] == link[PairLink.SOURCE]:
         link[PairLink.LAST_OPPOSITE] = before[PairLink.LAST_OPPOSITE]
         link[PairLink.NUM_SAME] = before[PairLink.NUM_SAME] + 1
         link[PairLink.NUM_OPPOSITE] = before[PairLink.NUM_OPPOSITE]
@@ -139,7 +150,7 @@ def _link_pair(event: int, previous: int, events: Events) -> None:
         link[PairLink.NUM_SAME] = before[PairLink.NUM_OPPOSITE] + 1
         link[PairLink.NUM_OPPOSITE] = before[PairLink.NUM_SAME]
     # Two jumps of equal length become one, so that jumps double in length (Myers' skew-binary
-    # numbers): any earlier event is about twice the logarithm of the distance away.
+    # numbers): any earlier event is reached in about 2 · log2(distance) steps.
     jump = before[PairLink.JUMP]
     further = pairs[jump, PairLink.JUMP]
     number = num_pair_events(previous, events)
@@ -159,37 +170,32 @@ def _link_node(instance: int, previous: int, events: Events) -> None:
     events.totals[instance, Total.EVENTS] = 1
     events.totals[instance, Total.NEIGHBORS] = 0
     events.totals[instance, Total.LIST] = -1
+    events.totals[instance, Total.OLDEST] = instance
     events.is_new[instance] = np.uint64(0)
     if previous >= 0:
         events.totals[instance, Total.EVENTS] += events.totals[previous, Total.EVENTS]
-        # Of a self-loop it is the source's instance that is next; it comes after the target's.
+        events.totals[instance, Total.OLDEST] = events.totals[previous, Total.OLDEST]
+        # The source's instance of a self-loop is linked last, so it becomes the next one.
         hops[previous, Hop.NEXT] = instance
         hops[previous, Hop.NEXT_NEIGHBOR] = node[instance ^ 1]
 
 
 @kernel
-def _count_neighbors(instance: int, oldest: int, events: Events) -> int:
-    """Count the neighbors in the node's latest MAX_EVENTS events; return the oldest of these.
-
-    `oldest` is the oldest one before the instance is added.
-    """
+def _count_neighbors(instance: int, events: Events) -> None:
+    """Count the neighbors in the node's latest MAX_EVENTS events, which begin at the oldest."""
     hops, pairs, totals = events.hops, events.pairs, events.totals
     event, previous = instance >> 1, hops[instance, Hop.PREVIOUS]
     number = totals[previous, Total.NEIGHBORS] if previous >= 0 else 0
+    oldest = totals[instance, Total.OLDEST]
     if totals[instance, Total.EVENTS] - totals[oldest, Total.EVENTS] == MAX_EVENTS:
         following = pairs[oldest >> 1, PairLink.NEXT]
         number -= following < 0 or following == event
         oldest = hops[oldest, Hop.NEXT]
-    earlier = pairs[event, PairLink.PREVIOUS]
-    is_new = earlier < 0
-    if not is_new:
-        node = events.node
-        side = 0 if node[2 * earlier] == node[instance] else 1
-        is_new = totals[2 * earlier + side, Total.EVENTS] < totals[oldest, Total.EVENTS]
+        totals[instance, Total.OLDEST] = oldest
+    is_new = pairs[event, PairLink.PREVIOUS] < (oldest >> 1)
     totals[instance, Total.NEIGHBORS] = number + is_new
     before = events.is_new[previous] << np.uint64(1) if previous >= 0 else np.uint64(0)
     events.is_new[instance] = before | np.uint64(is_new)
-    return oldest
 
 
 @kernel

@@ -1,8 +1,9 @@
-"""The arrays of a log and of its nodes that the kernels of this room read and write.
+"""The arrays of a log and of its nodes that the kernels of this package read and write.
 
-The arrays of a log only ever grow: what an event adds describes the log up to that event, so it
-serves queries at any later point, and drawing a window late in a log costs as much as early. The
-arrays of nodes describe one point of the log and move along with it (see `state`).
+What an event adds to the arrays of a log describes the log up to that event and stays valid, so it
+serves queries at any later point, and drawing a window late in a log costs as much as early. Only
+links to the next event are set later, so a query must not follow one past the events that it knows.
+The arrays of nodes describe one point of the log and move along with it (see `state`).
 
 An instance is one side of an event, as in the dependency graph: instance 2e is the source of event
 e and 2e + 1 its target. A self-loop counts as an event of its source, so its target's instance is
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.features.columns import WINDOWS
+from tclgraph.features.columns import NUM_WINDOWS
 
 EVENTS_PER_LIST = 64
 """Every node gets a list of its latest neighbors after each further 64 events."""
@@ -57,7 +58,29 @@ class PairLink(IntEnum):
     RUN_LENGTH = 6
     """Number of their latest events that have the same direction."""
     JUMP = 7
-    """An earlier event of the two nodes; the jumps reach any earlier event in few steps."""
+    """An earlier event of the two nodes, or the event itself if it is their first; jumps reach any
+    earlier event in few steps."""
+    SOURCE = 8
+    """Source of the event."""
+    TARGET = 9
+    """Target of the event."""
+    EVENTS_OF_SOURCE = 10
+    """Number of the source's events."""
+    EVENTS_OF_TARGET = 11
+    """Number of the target's events."""
+
+
+class PairTime(IntEnum):
+    """Times stored beside the links of an event, in the same cache line."""
+
+    EVENT = 6
+    """Time of the event."""
+    FIRST = 7
+    """Time of the first event of the same two nodes."""
+
+
+NUM_PAIR_LINKS = 16
+"""Number of columns of `Events.pairs`: the links, and two for each time."""
 
 
 class Total(IntEnum):
@@ -66,9 +89,28 @@ class Total(IntEnum):
     EVENTS = 0
     """Number of its events."""
     NEIGHBORS = 1
-    """Number of its neighbors in its latest MAX_EVENTS events; after a self-loop it is its own."""
+    """Number of its neighbors in its latest MAX_EVENTS events; a self-loop makes it its own
+    neighbor."""
     LIST = 2
     """Position in `Events.lists` of its latest neighbors, if they are listed there."""
+    OLDEST = 3
+    """Instance of the node in the oldest of its latest MAX_EVENTS events."""
+
+
+class Latest(IntEnum):
+    """What a list of a node's latest neighbors says about each."""
+
+    INSTANCE = 0
+    """The node's latest instance with the neighbor."""
+    TARGET = 1
+    """The neighbor as a target."""
+    FIRST_COUNTED = 2
+    """First event of the two among the node's latest MAX_EVENTS events when it was listed; -1 if it
+    has not been searched yet."""
+
+
+NUM_LATEST = len(Latest)
+"""Number of columns of a list; kernels cannot ask an enumeration for its length."""
 
 
 class Events(NamedTuple):
@@ -83,12 +125,14 @@ class Events(NamedTuple):
     hops: IntArray
     """[2E, Hop]"""
     pairs: IntArray
-    """[E, PairLink]"""
+    """[E, NUM_PAIR_LINKS] See `PairLink`."""
+    pair_times: FloatArray
+    """[E, NUM_PAIR_LINKS / 2] The same memory as `pairs`, see `PairTime`."""
     totals: IntArray
     """[2E, Total]"""
     is_new: Any
-    """[2E] Bit n says whether the node's n-th latest event was with a node that it had no event
-    with among the MAX_EVENTS - 1 before, for 64 events."""
+    """[2E] Bit n (0 for the latest, up to 63) is 1 if the node's n-th latest event was a new pair:
+    one with a node that it had no event with in its MAX_EVENTS - 1 events before."""
     neighbor_start: IntArray
     """[N] Position in `neighbors` of each node's first neighbor."""
     neighbors: IntArray
@@ -98,7 +142,7 @@ class Events(NamedTuple):
     """[E, NUM_EARLIER_TARGETS] Targets of the source before the event, the latest first. Without
     rows in a one-mode graph."""
     lists: IntArray
-    """Lists of latest neighbors: a length, then the latest instance with each neighbor."""
+    """[*, Latest] Lists of latest neighbors: a row with the length, then a row per neighbor."""
 
     @classmethod
     def empty(cls, first_target: int, num_nodes: int) -> "Events":
@@ -108,13 +152,14 @@ class Events(NamedTuple):
             time=np.empty(0),
             node=np.empty(0, np.int64),
             hops=np.empty((0, len(Hop)), np.int32),
-            pairs=np.empty((0, len(PairLink)), np.int32),
+            pairs=np.empty((0, NUM_PAIR_LINKS), np.int32),
+            pair_times=np.empty((0, NUM_PAIR_LINKS // 2)),
             totals=np.empty((0, len(Total)), np.int32),
             is_new=np.empty(0, np.uint64),
             neighbor_start=np.zeros(num_nodes, np.int64),
             neighbors=np.empty(0, np.int32),
             earlier_targets=np.empty((0, NUM_EARLIER_TARGETS), np.int32),
-            lists=np.empty(0, np.int32),
+            lists=np.empty((0, NUM_LATEST), np.int32),
         )
 
 
@@ -123,18 +168,18 @@ class NodeLinks(NamedTuple):
 
     last_instance: IntArray
     """[N]"""
-    oldest_instance: IntArray
-    """[N] Oldest of its latest MAX_EVENTS events."""
     num_neighbors: IntArray
     """[N] Number of its neighbors but itself."""
     room: IntArray
     """[N] Number of neighbors that fit where `Events.neighbor_start` says."""
+    row_of: IntArray
+    """[T] Memory for `list_latest`; -1 between its calls."""
 
     @classmethod
-    def empty(cls, num_nodes: int) -> "NodeLinks":
+    def empty(cls, num_nodes: int, num_targets: int) -> "NodeLinks":
         """Return the arrays of a log without events."""
         none, zero = np.full(num_nodes, -1), np.zeros(num_nodes, np.int64)
-        return cls(none, none.copy(), zero, zero.copy())
+        return cls(none, zero, zero.copy(), np.full(num_targets, -1))
 
 
 class NodeColumn(IntEnum):
@@ -158,7 +203,7 @@ class NodeColumn(IntEnum):
     """The same with it as both."""
 
 
-NUM_NODE_COLUMNS = NodeColumn.LOOPS_HOUR + len(WINDOWS)
+NUM_NODE_COLUMNS = NodeColumn.LOOPS_HOUR + NUM_WINDOWS
 
 
 class Nodes(NamedTuple):
@@ -179,7 +224,7 @@ class Nodes(NamedTuple):
             NodeColumn.LAST_AS_SOURCE,
         ):
             table[:, column] = -1
-        return cls(table, np.zeros(len(WINDOWS), np.int64))
+        return cls(table, np.zeros(NUM_WINDOWS, np.int64))
 
     def copy(self) -> "Nodes":
         """Return a copy that kernels may change."""

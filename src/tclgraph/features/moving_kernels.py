@@ -114,7 +114,7 @@ def write_moving(
     ranks: RecencyRanks,
     rows: Any,
 ) -> None:
-    """Write these features of all columns to the moving features of a query, [NUM_MOVING, K]."""
+    """Write the ages and ranks of all columns to a query's moving features, [NUM_MOVING, K]."""
     for role in range(1 if is_bipartite else 2):
         time, exists = times.time[role], times.exists[role]
         row = rows[_TARGET_AGE if role == 0 else _SOURCE_AGE]
@@ -145,7 +145,7 @@ def write_moving_of_target(
     ranks: RecencyRanks,
     features: Any,
 ) -> None:
-    """Write these features of one target to its candidate features, before the logarithm."""
+    """Write the ages and ranks of one target to its candidate features, before the logarithm."""
     state = nodes.table[events.first_target + target]
     for role in range(2):
         last = state[NodeColumn.LAST_AS_TARGET + role]

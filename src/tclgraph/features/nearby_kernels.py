@@ -7,7 +7,7 @@ import numpy as np
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.compilation import kernel
 from tclgraph.features.block import MOVING_FEATURES
-from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
+from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NUM_SPARSE_FEATURES, NearbyColumn
 from tclgraph.features.log_arrays import NUM_EARLIER_TARGETS, Events, Hop, NodeColumn, Nodes
 from tclgraph.features.logarithm_kernels import log_one_plus
 
@@ -17,8 +17,6 @@ MAX_SOURCE_EVENTS = 100
 """Number of latest events of the source among which these neighbors are searched."""
 MAX_NEIGHBOR_EVENTS = 20
 """Number of latest events to look at of each neighbor."""
-NUM_COUNTED = int(NearbyColumn.WALK)
-"""Number of nearby features that are counted here: all but the walk, which is the last."""
 _FIRST_ROW = MOVING_FEATURES.index(NUM_ACTIVITY_FEATURES)
 
 
@@ -26,7 +24,7 @@ class Nearby(NamedTuple):
     """Counted features of all targets before the logarithm, for one query at a time."""
 
     weight: FloatArray
-    """[T, NUM_COUNTED] Valid for the targets that the latest query has reached."""
+    """[T, NUM_SPARSE_FEATURES] Valid for the targets that the latest query has reached."""
     target_query: IntArray
     """[T] Latest query that reached each target."""
     reached: IntArray
@@ -41,7 +39,7 @@ class Nearby(NamedTuple):
 def empty_nearby(num_nodes: int, num_targets: int) -> Any:
     """Return arrays that no query has used."""
     return Nearby(
-        np.empty((num_targets, NUM_COUNTED)),
+        np.empty((num_targets, NUM_SPARSE_FEATURES)),
         np.full(num_targets, -1, np.int64),
         np.empty(num_targets, np.int64),
         np.zeros(1, np.int64),
@@ -121,12 +119,12 @@ def _add(query: int, target: int, column: int, weight: float, nearby: Nearby) ->
 @kernel
 def write_nearby(column_of: IntArray, nearby: Nearby, rows: Any) -> None:
     """Write the counted features of the reached targets to the moving features of a query."""
-    rows[_FIRST_ROW : _FIRST_ROW + NUM_COUNTED] = 0.0
+    rows[_FIRST_ROW : _FIRST_ROW + NUM_SPARSE_FEATURES] = 0.0
     for index in range(nearby.num_reached[0]):
         target = nearby.reached[index]
         column = column_of[target]
         if column >= 0:
-            for feature in range(NUM_COUNTED):
+            for feature in range(NUM_SPARSE_FEATURES):
                 value = log_one_plus(nearby.weight[target, feature])
                 rows[_FIRST_ROW + feature, column] = value
 
@@ -135,6 +133,6 @@ def write_nearby(column_of: IntArray, nearby: Nearby, rows: Any) -> None:
 def write_nearby_of_target(query: int, target: int, nearby: Nearby, features: Any) -> None:
     """Write the counted features of one target to its candidate features, before the logarithm."""
     is_reached = nearby.target_query[target] == query
-    for feature in range(NUM_COUNTED):
+    for feature in range(NUM_SPARSE_FEATURES):
         value = nearby.weight[target, feature] if is_reached else 0.0
         features[NUM_ACTIVITY_FEATURES + feature] = value

@@ -12,9 +12,16 @@ from tclgraph.features.columns import (
     NUM_PAIR_FEATURES,
     PairColumn,
 )
-from tclgraph.features.latest_kernels import SAMPLED_PAIRS, list_latest, sample_rows
-from tclgraph.features.log_arrays import Events, Hop, NodeColumn, Nodes, Total
+from tclgraph.features.latest_kernels import (
+    SAMPLED_PAIRS,
+    first_counted,
+    list_latest,
+    sample_rows,
+)
+from tclgraph.features.log_arrays import NUM_LATEST, Events, Latest, Total
 from tclgraph.features.pair_kernels import count_after_latest, write_pair
+from tclgraph.features.walk_kernels import NUM_LANES
+from tclgraph.lanes import prefetch
 
 
 class Pairs(NamedTuple):
@@ -29,14 +36,14 @@ class Pairs(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The neighbors of one query at a time."""
+    """The neighbors of a group of queries, each in its own lane."""
 
-    instance: IntArray
-    """[MAX_PAIRS] Latest instance with each neighbor, the latest first."""
-    row_of: IntArray
-    """[T] Position of each target among them, -1 if it is none of them."""
+    latest: IntArray
+    """[NUM_LANES, MAX_PAIRS, Latest] The latest neighbors."""
     row: IntArray
-    """[MAX_PAIRS] Positions of the pairs that have features."""
+    """[NUM_LANES, MAX_PAIRS] Positions among them of the pairs that have features."""
+    row_of: IntArray
+    """[T] Work memory: row of each target in the current list; -1 between calls."""
     count: Any
     """[MAX_PAIRS] How often each neighbor came next after the latest one."""
 
@@ -58,71 +65,90 @@ def empty_pairs(num_queries: int, num_targets: int, is_sampled: bool) -> Any:
 
 @kernel
 def empty_lists(num_targets: int) -> Any:
-    """Return the lists of a query without neighbors."""
+    """Return the lists of a group of queries without neighbors."""
+    row = np.empty((NUM_LANES, MAX_PAIRS), np.int64)
+    row[:] = np.arange(MAX_PAIRS)
     return Lists(
-        np.empty(MAX_PAIRS, np.int64),
+        np.empty((NUM_LANES, MAX_PAIRS, NUM_LATEST), np.int32),
+        row,
         np.full(num_targets, -1, np.int64),
-        np.arange(MAX_PAIRS),
         np.empty(MAX_PAIRS, np.float32),
     )
 
 
 @kernel
-def list_neighbors(
+def choose_pairs(
     query: int,
-    source: int,
-    num_known: int,
+    last: int,
+    true_target: int,
+    offset: float,
     events: Events,
-    nodes: Nodes,
     lists: Lists,
     pairs: Pairs,
 ) -> None:
-    """List the latest neighbors of a query's source."""
-    start = pairs.neighbor_start[query]
-    for index in range(pairs.neighbor_start[max(query - 1, 0)], start):
-        lists.row_of[pairs.neighbor_target[index]] = -1
-    last = nodes.table[source, NodeColumn.LAST_INSTANCE]
-    count: int = list_latest(last, num_known, events, lists.instance)
-    for row in range(count):
-        target = events.hops[lists.instance[row], Hop.NEIGHBOR] - events.first_target
-        pairs.neighbor_target[start + row] = target
-        lists.row_of[target] = row
-    pairs.neighbor_start[query + 1] = start + count
+    """List the latest neighbors of a query's source, given its last instance, and choose pairs.
 
-
-@kernel
-def choose_pairs(query: int, true_target: int, offset: float, lists: Lists, pairs: Pairs) -> None:
-    """Choose which neighbors of a query have a pair: all, or a sample if there is an offset."""
-    num_pairs = pairs.neighbor_start[query + 1] - pairs.neighbor_start[query]
+    All neighbors have a pair, or a sample of them if there is an offset.
+    """
+    lane, neighbor_start, start = query % NUM_LANES, pairs.neighbor_start[query], pairs.start[query]
+    latest, row_of = lists.latest[lane], lists.row_of
+    count: int = list_latest(last, events, row_of, latest)
+    pairs.neighbor_start[query + 1] = neighbor_start + count
+    num_chosen = count
     if offset >= 0.0:
-        weights = pairs.log_weight[pairs.start[query] :]
-        num_pairs = sample_rows(num_pairs, lists.row_of[true_target], offset, lists.row, weights)
-    pairs.start[query + 1] = pairs.start[query] + num_pairs
+        weights = pairs.log_weight[start:]
+        num_chosen = sample_rows(count, row_of[true_target], offset, lists.row[lane], weights)
+    for row in range(count):
+        target = latest[row, Latest.TARGET]
+        pairs.neighbor_target[neighbor_start + row] = target
+        row_of[target] = -1
+    for index in range(num_chosen):
+        pairs.target[start + index] = latest[lists.row[lane, index], Latest.TARGET]
+    pairs.start[query + 1] = start + num_chosen
 
 
 @kernel
 def write_pairs(
-    query: int,
-    source: int,
-    now: float,
-    events: Events,
-    nodes: Nodes,
-    lists: Lists,
-    pairs: Pairs,
+    query: int, source: int, last: int, now: float, events: Events, lists: Lists, pairs: Pairs
 ) -> None:
-    """Write the pair features of all chosen rows of a query."""
-    num_neighbors = pairs.neighbor_start[query + 1] - pairs.neighbor_start[query]
+    """Write the pair features of all chosen rows of a query, given the source's last instance."""
+    lane, neighbor_start = query % NUM_LANES, pairs.neighbor_start[query]
+    num_neighbors = pairs.neighbor_start[query + 1] - neighbor_start
     if num_neighbors == 0:
         return
-    last = nodes.table[source, NodeColumn.LAST_INSTANCE]
-    num_events = events.totals[last, Total.EVENTS]
-    lists.count[:num_neighbors] = 0.0
-    num_after = count_after_latest(source, last, lists.row_of, events, lists.count)
-    start = pairs.start[query]
-    for index in range(start, pairs.start[query + 1]):
-        row = lists.row[index - start]
-        features = pairs.inputs[index]
-        write_pair(lists.instance[row], row, num_events, now, events, features)
+    start, num_chosen = pairs.start[query], pairs.start[query + 1] - pairs.start[query]
+    rows, latest_of_lane = lists.row[lane], lists.latest[lane]
+    _prefetch_pairs(rows[:num_chosen], latest_of_lane, events)
+    num_after = _count_after_latest(source, last, num_neighbors, latest_of_lane, events, lists)
+    oldest = events.totals[last, Total.OLDEST] >> 1
+    for index in range(num_chosen):
+        row = rows[index]
+        latest, features = latest_of_lane[row], pairs.inputs[start + index]
+        instance, listed = latest[Latest.INSTANCE], latest[Latest.FIRST_COUNTED]
+        first = first_counted(instance >> 1, listed, oldest, events)
+        write_pair(instance, row, first, last, now, events, features)
         features[PairColumn.NEXT_AFTER_LATEST] = lists.count[row]
         features[PairColumn.NUM_AFTER_LATEST] = num_after
-        pairs.target[index] = pairs.neighbor_target[pairs.neighbor_start[query] + row]
+
+
+@kernel
+def _count_after_latest(
+    source: int, last: int, num_neighbors: int, latest: IntArray, events: Events, lists: Lists
+) -> Any:
+    """Write `Lists.count`; return how often another event followed one with the latest neighbor."""
+    lists.count[:num_neighbors] = 0.0
+    for row in range(num_neighbors):
+        lists.row_of[latest[row, Latest.TARGET]] = row
+    num_after = count_after_latest(source, last, lists.row_of, events, lists.count)
+    for row in range(num_neighbors):
+        lists.row_of[latest[row, Latest.TARGET]] = -1
+    return num_after
+
+
+@kernel
+def _prefetch_pairs(rows: IntArray, latest: IntArray, events: Events) -> None:
+    """Prefetch the links of the chosen pairs, so that cache misses overlap."""
+    for row in rows:
+        prefetch(events.pairs, latest[row, Latest.INSTANCE] >> 1)
+        if latest[row, Latest.FIRST_COUNTED] >= 0:
+            prefetch(events.pairs, latest[row, Latest.FIRST_COUNTED])

@@ -1,11 +1,11 @@
-"""States at points spread over a log, from which the state at any point is near."""
+"""History states at regular points of a log, so that any state needs only a short replay."""
 
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
 
 MIN_EVENTS_APART = 4_096
 MAX_BYTES = 128 * 2**20
-"""Memory for all snapshots. If it is short, they are further apart."""
+"""Maximum memory of all snapshots; larger states are stored further apart."""
 
 
 class HistorySnapshots:

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import MAX_EVENTS, RECENT_EVENTS, WINDOWS, SourceColumn
+from tclgraph.features.columns import MAX_EVENTS, NUM_WINDOWS, RECENT_EVENTS, SourceColumn
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes, Total
 from tclgraph.features.logarithm_kernels import log_one_plus
-
-_NUM_WINDOWS = len(WINDOWS)
 
 
 @kernel
@@ -26,7 +24,7 @@ def write_source(source: int, now: float, events: Events, nodes: Nodes, features
     if last_as_source >= 0:
         features[SourceColumn.AS_SOURCE_AGE] = log_one_plus(now - events.time[last_as_source])
         features[SourceColumn.WAS_SOURCE] = 1.0
-    for window in range(_NUM_WINDOWS):
+    for window in range(NUM_WINDOWS):
         as_source = state[NodeColumn.AS_SOURCE_HOUR + window]
         # Here a self-loop counts as an event of its source only.
         as_target = state[NodeColumn.AS_TARGET_HOUR + window]

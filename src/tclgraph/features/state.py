@@ -46,7 +46,8 @@ class HistoryState:
         """Move on to the state after the first `num_events` events of the log; None: after all."""
         events = self._log.events()
         end = len(events.time) if num_events is None else num_events
-        assert self._num_events <= end <= len(events.time), "a state cannot go back to fewer events"
+        assert end >= self._num_events, "a state cannot go back to fewer events"
+        assert end <= len(events.time), "a state cannot go beyond the events of the log"
         record_events(self._num_events, end, events, self._nodes, self._changed)
         self._num_events = end
         if end:
@@ -60,7 +61,7 @@ class HistoryState:
         return int(self._nodes.table.nbytes)
 
     def copy(self) -> "HistoryState":
-        """Return a state of the same log that moves on by itself."""
+        """Return a state of the same log that is updated independently."""
         state = HistoryState(self._log, 0)
         state._num_events, state._nodes = self._num_events, self._nodes.copy()
         return state
@@ -72,28 +73,29 @@ class HistoryState:
         columns: IntArray | None = None,
         *,
         reveal: bool = False,
-        sample_at: FloatArray | None = None,
+        sample_offset: FloatArray | None = None,
     ) -> HistoryFeatures:
         """Return the features of each source at its time, about distinct targets or about all.
 
         With `reveal`, the queries are those of the next events of the log: the first query knows
         the events of this state, and each further query knows one event more. Times ascend then,
-        and none is before the last known event. The state itself does not change. `sample_at` has
-        a number between 0 and 1 for every query, with which training samples the pairs of sources
-        that have many; the pair of the event is among them.
+        and none is before the last known event. The state itself does not change. `sample_offset`
+        has a number between 0 and 1 for every query, with which training samples the pairs of
+        sources that have many; the pair of the event is among them, so this needs `reveal`.
         """
+        assert reveal or sample_offset is None, "sampling pairs needs the true targets: set reveal"
         events = self._log.events()
         if columns is None:
             columns = np.arange(self._log.graph.space.num_targets)
         if reveal:
             num_left = len(events.time) - self._num_events
-            assert len(source) <= num_left, "the log has an event for every query"
+            assert len(source) <= num_left, "with reveal, the log needs an event for every query"
         queries = Queries(
             # Copies, because numba compiles a kernel again for read-only arrays.
             source=np.array(source),
             time=np.array(time),
             columns=np.array(columns),
-            sample_at=np.empty(0) if sample_at is None else sample_at,
+            sample_offset=np.empty(0) if sample_offset is None else sample_offset,
             num_known=self._num_events,
             reveal=reveal,
         )

@@ -16,13 +16,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tclgraph.arrays import IntArray
+from tclgraph.arrays import IntArray, RealArray
 from tclgraph.compilation import kernel
 from tclgraph.lanes import divisor_up_to, exp, fill, fold, load, maximum, repeat, store, tile
-
-Float = NDArray[np.floating[Any]]
 
 # Numbers that are processed at once. The vectors of a kernel should fit in the registers.
 _MAX_LANES = 64
@@ -31,13 +28,13 @@ _MAX_LANES = 64
 class AbsorbedInputs(NamedTuple):
     """What forward and backward read: query q attends to the rows keys[start[q]:start[q + 1]]."""
 
-    query: Float
+    query: RealArray
     """[query, inner column]."""
-    hidden: Float
+    hidden: RealArray
     """[row, column]."""
-    key_weight: Float
+    key_weight: RealArray
     """[inner column, column], and so is `value_weight`."""
-    value_weight: Float
+    value_weight: RealArray
     start: IntArray
     keys: IntArray
 
@@ -45,10 +42,10 @@ class AbsorbedInputs(NamedTuple):
 class AbsorbedGradients(NamedTuple):
     """Gradients of the arrays of `AbsorbedInputs`; those of rows and weights are added up."""
 
-    query: Float
-    hidden: Float
-    key_weight: Float
-    value_weight: Float
+    query: RealArray
+    hidden: RealArray
+    key_weight: RealArray
+    value_weight: RealArray
 
 
 # Parts of the kernels below. They are copied into the kernels, because sizes must be constants.
@@ -58,9 +55,9 @@ _INLINED: dict[str, Any] = {"error_model": "numpy", "inline": "always"}
 @kernel(**_INLINED)
 def _by_head(
     index: int,
-    rows: Float,
-    weight: Float,
-    result: Float,
+    rows: RealArray,
+    weight: RealArray,
+    result: RealArray,
     width: int,
     inner: int,
     lanes: int,
@@ -78,9 +75,9 @@ def _by_head(
 @kernel(**_INLINED)
 def _match(
     keys: IntArray,
-    hidden: Float,
-    probe: Float,
-    score: Float,
+    hidden: RealArray,
+    probe: RealArray,
+    score: RealArray,
     width: int,
     block: int,
     block_lanes: int,
@@ -102,11 +99,11 @@ def _match(
 
 
 @kernel(**_INLINED)
-def _average(
+def _weighted_sum(
     keys: IntArray,
-    hidden: Float,
-    weight: Float,
-    result: Float,
+    hidden: RealArray,
+    weight: RealArray,
+    result: RealArray,
     width: int,
     block: int,
     block_lanes: int,
@@ -124,9 +121,9 @@ def _average(
 @kernel(**_INLINED)
 def _from_heads(
     index: int,
-    heads: Float,
-    weight: Float,
-    result: Float,
+    heads: RealArray,
+    weight: RealArray,
+    result: RealArray,
     width: int,
     inner: int,
     lanes: int,
@@ -144,9 +141,9 @@ def _from_heads(
 @kernel(**_INLINED)
 def _spread(
     index: int,
-    rows: Float,
-    weight: Float,
-    result: Float,
+    rows: RealArray,
+    weight: RealArray,
+    result: RealArray,
     width: int,
     inner: int,
     lanes: int,
@@ -164,9 +161,9 @@ def _spread(
 @kernel(**_INLINED)
 def _add_outer(
     index: int,
-    rows: Float,
-    heads: Float,
-    result: Float,
+    rows: RealArray,
+    heads: RealArray,
+    result: RealArray,
     width: int,
     inner: int,
     lanes: int,
@@ -183,11 +180,11 @@ def _add_outer(
 @kernel(**_INLINED)
 def _add_rows(
     keys: IntArray,
-    first_weight: Float,
-    first: Float,
-    second_weight: Float,
-    second: Float,
-    result: Float,
+    first_weight: RealArray,
+    first: RealArray,
+    second_weight: RealArray,
+    second: RealArray,
+    result: RealArray,
     lanes: int,
     num_heads: int,
 ) -> None:
@@ -209,7 +206,11 @@ def forward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...,
 
     @kernel(error_model="numpy")
     def forward(
-        first_query: int, last_query: int, inputs: AbsorbedInputs, output: Float, weight: Float
+        first_query: int,
+        last_query: int,
+        inputs: AbsorbedInputs,
+        output: RealArray,
+        weight: RealArray,
     ) -> None:
         """Write the attention output of the queries, and the weights, [pair, head]."""
         query, hidden, key_weight, value_weight, start, keys = inputs
@@ -243,7 +244,7 @@ def forward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...,
             inverse = number(1.0) / total
             for pair in range(first, last):
                 store(weight, pair, 0, load(weight, pair, 0, num_heads) * inverse)
-            _average(
+            _weighted_sum(
                 keys[first:last],
                 hidden,
                 weight[first:last],
@@ -270,8 +271,8 @@ def backward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...
         first_query: int,
         last_query: int,
         inputs: AbsorbedInputs,
-        weight: Float,
-        gradient: Float,
+        weight: RealArray,
+        gradient: RealArray,
         totals: AbsorbedGradients,
     ) -> None:
         """Write the gradients of queries, and add to the other gradients.
@@ -298,7 +299,7 @@ def backward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...
             first, last = start[index], start[index + 1]
             rows, share = keys[first:last], weight[first:last]
             _by_head(index, gradient, value_weight_T, mean_gradient, width, inner, lanes, num_heads)
-            _average(rows, hidden, share, mean, width, wide, wide_lanes, num_heads)
+            _weighted_sum(rows, hidden, share, mean, width, wide, wide_lanes, num_heads)
             _add_outer(index, gradient, mean, totals.value_weight, width, inner, lanes, num_heads)
             _match(
                 rows, hidden, mean_gradient, score_gradient, width, block, block_lanes, num_heads
@@ -311,7 +312,7 @@ def backward_kernel(num_heads: int, head_width: int, width: int) -> Callable[...
                 deviation = load(score_gradient, pair, 0, num_heads) - average_gradient
                 derivative = load(share, pair, 0, num_heads) * deviation * scale
                 store(score_gradient, pair, 0, derivative)
-            _average(
+            _weighted_sum(
                 rows, hidden, score_gradient, probe_gradient, width, wide, wide_lanes, num_heads
             )
             _from_heads(

@@ -2,16 +2,11 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tclgraph.arrays import IntArray
+from tclgraph.arrays import BoolArray, IntArray, RealArray
 from tclgraph.compilation import kernel
 from tclgraph.lanes import divisor_up_to, load, mask, store
-
-Float = NDArray[np.floating[Any]]
 
 # Columns that are processed at once. The vectors of a kernel should fit in the registers.
 _MAX_LANES = 32
@@ -20,9 +15,9 @@ _MAX_LANES = 32
 class Tables(NamedTuple):
     """Embedding tables, or their gradients."""
 
-    node: Float
-    depth: Float
-    interval: Float
+    node: RealArray
+    depth: RealArray
+    interval: RealArray
     """[1, column]: the embedding of an interval of 1."""
 
 
@@ -31,8 +26,8 @@ class Rows(NamedTuple):
 
     node: IntArray
     depth: IntArray
-    interval: Float
-    is_kept: NDArray[np.bool_]
+    interval: RealArray
+    is_kept: BoolArray
     """Dropout: the numbers that remain, [row, column]. Without rows there is no dropout."""
 
 
@@ -48,7 +43,7 @@ def forward_kernel(width: int) -> Callable[..., None]:
 
     @kernel(error_model="numpy")
     def forward(
-        first: int, last: int, tables: Tables, rows: Rows, scale: float, output: Float
+        first: int, last: int, tables: Tables, rows: Rows, scale: float, output: RealArray
     ) -> None:
         """Write the embeddings of a range of rows; those that remain are multiplied by `scale`."""
         has_dropout = len(rows.is_kept) > 0
@@ -71,7 +66,7 @@ def backward_kernel(width: int) -> Callable[..., None]:
 
     @kernel(error_model="numpy")
     def backward(
-        first: int, last: int, gradient: Float, rows: Rows, scale: float, totals: Tables
+        first: int, last: int, gradient: RealArray, rows: Rows, scale: float, totals: Tables
     ) -> None:
         """Add the gradients of a range of columns to those of the tables."""
         has_dropout = len(rows.is_kept) > 0

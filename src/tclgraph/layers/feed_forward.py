@@ -14,8 +14,8 @@ from torch.nn import functional
 
 from tclgraph.layers import norm_kernels
 
-# Queries are processed in chunks whose intermediate arrays fit in cache. For all queries the time
-# would be spent on moving them.
+# Queries are processed in chunks whose intermediate arrays fit in cache. Larger arrays would be
+# limited by memory bandwidth.
 _CHUNK_SIZE = 2048
 
 
@@ -23,14 +23,14 @@ class FeedForwardWeights(NamedTuple):
     """Weights of all steps, in the order of the computation."""
 
     output: Tensor
-    attention_scale: Tensor
-    attention_shift: Tensor
+    attention_norm_scale: Tensor
+    attention_norm_shift: Tensor
     expand: Tensor
     expand_bias: Tensor
     contract: Tensor
     contract_bias: Tensor
-    output_scale: Tensor
-    output_shift: Tensor
+    output_norm_scale: Tensor
+    output_norm_shift: Tensor
 
 
 def feed_forward(
@@ -56,20 +56,20 @@ def feed_forward_by_steps(
     normed_QD = functional.layer_norm(
         torch.cat([sum_PD, direct_ND]),
         width,
-        weights.attention_scale,
-        weights.attention_shift,
+        weights.attention_norm_scale,
+        weights.attention_norm_shift,
     )
     hidden_QF = torch.relu(functional.linear(normed_QD, weights.expand, weights.expand_bias))
     return functional.layer_norm(
         functional.linear(hidden_QF, weights.contract, weights.contract_bias) + normed_QD,
         width,
-        weights.output_scale,
-        weights.output_shift,
+        weights.output_norm_scale,
+        weights.output_norm_shift,
     )
 
 
 class _FeedForward(torch.autograd.Function):
-    """The same in chunks. Of both LayerNorms only the normalized values are stored."""
+    """Compute `feed_forward` in chunks; store normalized values and inverse deviations."""
 
     @staticmethod
     def forward(
@@ -151,18 +151,18 @@ class _FeedForward(torch.autograd.Function):
                 output.addmm_(own_gradient.T, attended_PI[rows])
                 torch.mm(own_gradient, weights.output, out=attended_gradient[rows])
         # The input of `expand` is the scaled and shifted LayerNorm.
-        expand *= weights.attention_scale
-        expand.addr_(expand_bias, weights.attention_shift)
+        expand *= weights.attention_norm_scale
+        expand.addr_(expand_bias, weights.attention_norm_shift)
         totals = FeedForwardWeights(
             output=output,
-            attention_scale=affine_totals[0, 1],
-            attention_shift=affine_totals[0, 2],
+            attention_norm_scale=affine_totals[0, 1],
+            attention_norm_shift=affine_totals[0, 2],
             expand=expand,
             expand_bias=expand_bias,
             contract=contract,
             contract_bias=affine_totals[1, 0],
-            output_scale=affine_totals[1, 1],
-            output_shift=affine_totals[1, 2],
+            output_norm_scale=affine_totals[1, 1],
+            output_norm_shift=affine_totals[1, 2],
         )
         residual_gradient, direct_gradient = sum_gradient.tensor_split([len(attended_PI)])
         return attended_gradient, residual_gradient, direct_gradient, *totals
@@ -170,9 +170,11 @@ class _FeedForward(torch.autograd.Function):
 
 def _affines(weights: FeedForwardWeights) -> Tensor:
     """Return what is added before both LayerNorms, and their scale and shift, [2, 3, D]."""
-    first = torch.zeros_like(weights.attention_scale)
-    first = torch.stack([first, weights.attention_scale, weights.attention_shift])
-    second = torch.stack([weights.contract_bias, weights.output_scale, weights.output_shift])
+    first = torch.zeros_like(weights.attention_norm_scale)
+    first = torch.stack([first, weights.attention_norm_scale, weights.attention_norm_shift])
+    second = torch.stack(
+        [weights.contract_bias, weights.output_norm_scale, weights.output_norm_shift]
+    )
     return torch.stack([first, second]).detach()
 
 

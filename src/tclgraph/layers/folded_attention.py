@@ -6,7 +6,8 @@ all intervals between two sets of timestamps follow (see `TimeEncoding.turns`). 
 codes become matrix products, most of them over all rows and times together.
 
 Shapes: R rows (nodes), B query times that all rows share, N neighbors of a row, H heads, D width of
-a node, T width of a time code, E = D + T, P = 2T turns of a timestamp, F output width, G = H · F.
+a node, T width of a time code, E = D + T, P = 2T turns of a timestamp, F output width, G = H · F,
+J = H · E, M = N · H.
 """
 
 from dataclasses import dataclass
@@ -38,9 +39,9 @@ class FoldedAttention:
 
     def __init__(self, attention: TemporalAttention, encoding: TimeEncoding) -> None:
         width, self.heads = attention.width, attention.heads
-        query_DG, constant_G = attention.query_weights(encoding)
-        self.query_DHE = torch.unflatten(query_DG, 1, (self.heads, -1))
-        self.constant_HE = torch.unflatten(constant_G, 0, (self.heads, -1))
+        query_DJ, constant_J = attention.query_weights(encoding)
+        self.query_DHE = torch.unflatten(query_DJ, 1, (self.heads, -1))
+        self.constant_HE = torch.unflatten(constant_J, 0, (self.heads, -1))
         self.value_HEF = attention.value_weights()
         self.bias = attention.bias
         self.width = width
@@ -111,8 +112,8 @@ class FoldedAttention:
 
     def queries(self, own_RD: Tensor) -> Tensor:
         """Return the queries in the space of the keys, [R, H, E]."""
-        query_RG = own_RD @ self.query_DHE.flatten(1)
-        return query_RG.view(len(own_RD), self.heads, -1) + self.constant_HE
+        query_RJ = own_RD @ self.query_DHE.flatten(1)
+        return query_RJ.view(len(own_RD), self.heads, -1) + self.constant_HE
 
     def _mean(
         self, match_RNHB: Tensor, turns_RNP: Tensor, value_RNG: Tensor, now_BP: Tensor

@@ -13,16 +13,13 @@ threads can share the work.
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tclgraph.arrays import IntArray
+from tclgraph.arrays import IntArray, RealArray
 from tclgraph.compilation import kernel
 from tclgraph.lanes import divisor_up_to, exp, fill, fold, load, maximum, store, tile
-
-Float = NDArray[np.floating[Any]]
 
 # Columns that are processed at once. The vectors of a kernel should fit in the registers.
 _MAX_LANES = 64
@@ -31,9 +28,9 @@ _MAX_LANES = 64
 class AttentionInputs(NamedTuple):
     """What forward and backward read: query q attends to the rows keys[start[q]:start[q + 1]]."""
 
-    query: Float
+    query: RealArray
     """[query, column]."""
-    key_value: Float
+    key_value: RealArray
     """[row, column]: the columns of the row's key, then those of its value."""
     start: IntArray
     keys: IntArray
@@ -54,8 +51,8 @@ def forward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
         first_query: int,
         last_query: int,
         inputs: AttentionInputs,
-        output: Float,
-        weight: Float,
+        output: RealArray,
+        weight: RealArray,
     ) -> None:
         """Write the attention output of the queries, and the weights, [pair, head]."""
         query, key_value, start, keys = inputs
@@ -108,10 +105,10 @@ def backward_kernel(num_heads: int, head_width: int) -> Callable[..., None]:
         first_query: int,
         last_query: int,
         inputs: AttentionInputs,
-        weight: Float,
-        gradient: Float,
-        query_gradient: Float,
-        key_value_gradient: Float,
+        weight: RealArray,
+        gradient: RealArray,
+        query_gradient: RealArray,
+        key_value_gradient: RealArray,
     ) -> None:
         """Write the gradients of queries, and add to those of keys and values.
 

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tclgraph.arrays import RealArray
 from tclgraph.compilation import kernel
 from tclgraph.lanes import divisor_up_to, fill, load, store, total
-
-Float = NDArray[np.floating[Any]]
 
 # Columns that are processed at once. The vectors of a kernel should fit in the registers.
 _MAX_LANES = 64
@@ -24,7 +21,12 @@ def forward_kernel(width: int) -> Callable[..., None]:
 
     @kernel(error_model="numpy")
     def forward(
-        first: Float, second: Float, affine: Float, normed: Float, inverse: Float, output: Float
+        first: RealArray,
+        second: RealArray,
+        affine: RealArray,
+        normed: RealArray,
+        inverse: RealArray,
+        output: RealArray,
     ) -> None:
         """Write LN(first + second + offset), which is `scale` · normed + `shift`.
 
@@ -62,12 +64,12 @@ def backward_kernel(width: int) -> Callable[..., None]:
 
     @kernel(error_model="numpy")
     def backward(
-        gradient: Float,
-        affine: Float,
-        normed: Float,
-        inverse: Float,
-        affine_gradient: Float,
-        sum_gradient: Float,
+        gradient: RealArray,
+        affine: RealArray,
+        normed: RealArray,
+        inverse: RealArray,
+        affine_gradient: RealArray,
+        sum_gradient: RealArray,
     ) -> None:
         """Write the gradient of the sum, and add to those of offset, scale and shift."""
         number = gradient.dtype.type

@@ -1,4 +1,4 @@
-"""Projections of some rows of an array, without a copy of the rows.
+"""Projections of some rows of an array, without a copy of all these rows at once.
 
 Shapes: R rows, D width.
 """

@@ -13,30 +13,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.arrays import IntArray, RealArray
+from tclgraph.compilation import REORDERED_SUMS, kernel
 from tclgraph.layers.exponential import exponential
-from tclgraph.layers.kernels import Float
-
-_options: dict[str, Any] = {
-    "error_model": "numpy",
-    # The compiler may reorder sums, but must handle NaN and infinity correctly.
-    "fastmath": {"contract", "arcp", "nsz", "reassoc"},
-}
 
 
 class StateTables(NamedTuple):
     """What attention needs of every state of a node, and of every event."""
 
-    state: Float
+    state: RealArray
     """[state, D]"""
-    query: Float
+    query: RealArray
     """[state, H, E] Queries in the space of the keys."""
-    value: Float
+    value: RealArray
     """[state, H, F] Values, without their time codes."""
-    hidden: Float
+    hidden: RealArray
     """[state, F] Vectors to which the attention output is added."""
-    turns: Float
+    turns: RealArray
     """[event, P]"""
 
 
@@ -70,8 +63,8 @@ def cell_chunks(segments: Segments, size: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-@kernel(**_options)
-def write_keys(first: int, last: int, segments: Segments, tables: StateTables) -> Any:
+@kernel(**REORDERED_SUMS)
+def segment_keys(first: int, last: int, segments: Segments, tables: StateTables) -> Any:
     """Return the turns of neighbors times the queries, [keys, P], and the matches without time.
 
     Only the segments from `first` to `last` are read. Each has a key per neighbor and head.
@@ -102,14 +95,14 @@ def write_keys(first: int, last: int, segments: Segments, tables: StateTables) -
     return key, fixed
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def attend_segments(
     first: int,
     last: int,
     segments: Segments,
     tables: StateTables,
-    now: Float,
-    match: Float,
+    now: RealArray,
+    match: RealArray,
     first_query: int,
 ) -> Any:
     """Return the mean time codes, [M, H · T], and the sums of hidden vector and mean value, [M, F].
@@ -125,7 +118,7 @@ def attend_segments(
     turns = np.empty((most, now.shape[1]), now.dtype)
     value = np.empty((most * heads, tables.value.shape[2]), now.dtype)
     sums = np.empty(max(now.shape[1], tables.value.shape[2]), now.dtype)
-    total = np.empty(len(now), now.dtype)
+    highest, total = np.empty(len(now), now.dtype), np.empty(len(now), now.dtype)
     cell = key = 0
     for segment in range(first, last):
         begin, end = segments.begin[segment], segments.end[segment]
@@ -135,7 +128,7 @@ def attend_segments(
             for head in range(heads):
                 value[place * heads + head] = tables.value[segments.neighbor[segment, place], head]
         weight = match[key : key + count * heads, begin - first_query : end - first_query]
-        _softmax(count, heads, weight, total)
+        _softmax(count, heads, weight, highest, total)
         hidden = tables.hidden[segments.own[segment]]
         stop = cell + end - begin
         _mean_codes(heads, turns[:count], weight, now[begin:end], sums, code[cell:stop])
@@ -144,19 +137,24 @@ def attend_segments(
     return code, output
 
 
-@kernel(**_options)
-def _softmax(count: int, heads: int, weight: Float, total: Float) -> None:
-    """Turn matches, [N · H, queries], into weights that sum to 1 over the neighbors."""
+@kernel(**REORDERED_SUMS)
+def _softmax(
+    count: int, heads: int, weight: RealArray, highest: RealArray, total: RealArray
+) -> None:
+    """Turn matches, [N · H, queries], into weights that sum to 1 over the neighbors.
+
+    `highest` and `total` are work memory, with a number per query.
+    """
     size = weight.shape[1]
     for head in range(heads):
         for query in range(size):
-            total[query] = -np.inf
+            highest[query] = -np.inf
         for row in range(head, count * heads, heads):
             for query in range(size):
-                total[query] = max(total[query], weight[row, query])
+                highest[query] = max(highest[query], weight[row, query])
         for row in range(head, count * heads, heads):
             for query in range(size):
-                weight[row, query] = exponential(weight[row, query] - total[query])
+                weight[row, query] = exponential(weight[row, query] - highest[query])
         for query in range(size):
             total[query] = 0.0
         for row in range(head, count * heads, heads):
@@ -167,9 +165,14 @@ def _softmax(count: int, heads: int, weight: Float, total: Float) -> None:
                 weight[row, query] /= total[query]
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def _mean_codes(
-    heads: int, turns: Float, weight: Float, now: Float, sums: Float, code: Float
+    heads: int,
+    turns: RealArray,
+    weight: RealArray,
+    now: RealArray,
+    sums: RealArray,
+    code: RealArray,
 ) -> None:
     """Write the mean time codes of the heads, one after the other, [queries, H · T]."""
     count, size = turns.shape
@@ -204,8 +207,10 @@ def _mean_codes(
                 )
 
 
-@kernel(**_options)
-def _mean_values(value: Float, weight: Float, hidden: Float, sums: Float, output: Float) -> None:
+@kernel(**REORDERED_SUMS)
+def _mean_values(
+    value: RealArray, weight: RealArray, hidden: RealArray, sums: RealArray, output: RealArray
+) -> None:
     """Write the sums of the node's hidden vector and the mean values, [queries, F]."""
     num_keys, size = value.shape
     for query in range(len(output)):
@@ -232,17 +237,17 @@ def _mean_values(value: Float, weight: Float, hidden: Float, sums: Float, output
             output[query, column] = sums[column]
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def score_segments(
     first: int,
     last: int,
     segments: Segments,
-    target: Float,
-    source: Float,
-    output: Float,
-    scores: Float,
+    target: RealArray,
+    source: RealArray,
+    output: RealArray,
+    scores: RealArray,
 ) -> None:
-    """Write output · ReLU(source + target) of the cells of segments to their scores, [B, T]."""
+    """Write output · ReLU(source + target) of the segments' cells to the scores, [B, columns]."""
     cell = 0
     for segment in range(first, last):
         for query in range(segments.begin[segment], segments.end[segment]):

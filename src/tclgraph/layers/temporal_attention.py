@@ -6,7 +6,7 @@ their space, (W_Q q) · (W_K k) = (W_Kᵀ W_Q q) · k, and the weighted mean of 
 instead of each value.
 
 Shapes: R rows (nodes), N neighbors of a row, H heads, D width of a node, T width of a time code,
-E = D + T, G = H · E, F output width.
+E = D + T, J = H · E, F output width.
 """
 
 from collections.abc import Iterator
@@ -61,9 +61,9 @@ class TemporalAttention(nn.Module):
         if generator is not None and self.dropout:
             rows, count = is_real_RN.shape
             mask_RHN = dropout_mask((rows, self.heads, count), self.dropout, generator).to(own_RD)
-        query_DG, constant_G = self.query_weights(encoding)
+        query_DJ, constant_J = self.query_weights(encoding)
         mean_RHE: Tensor = _Means.apply(  # type: ignore[no-untyped-call]
-            torch.unflatten(own_RD @ query_DG + constant_G, 1, (self.heads, -1)),
+            torch.unflatten(own_RD @ query_DJ + constant_J, 1, (self.heads, -1)),
             neighbor_RND,
             encoding.frequency,
             encoding.phase,
@@ -84,8 +84,8 @@ class TemporalAttention(nn.Module):
             torch.unflatten(weight, 0, (self.heads, -1)) for weight in (self.query, self.key)
         )
         product_HEE = query_HWE.transpose(1, 2) @ key_HWE * query_HWE.shape[1] ** -0.5
-        product_EG = product_HEE.transpose(0, 1).flatten(1)
-        return product_EG[: self.width], encoding.of_now @ product_EG[self.width :]
+        product_EJ = product_HEE.transpose(0, 1).flatten(1)
+        return product_EJ[: self.width], encoding.of_now @ product_EJ[self.width :]
 
     def value_weights(self) -> Tensor:
         """Return the projection from the mean key of every head to the output, [H, E, F]."""

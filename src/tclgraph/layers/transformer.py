@@ -17,6 +17,7 @@ from tclgraph.layers.row_projections import project_rows
 
 Residual: TypeAlias = Literal["query", "input"]
 HeadWidth: TypeAlias = Literal["split", "full"]
+AttentionScale: TypeAlias = Literal["head", "width"]
 
 
 class TransformerLayer(nn.Module):
@@ -27,7 +28,7 @@ class TransformerLayer(nn.Module):
     same function, because the product of two learned matrices is one learned matrix.
     Paper: the matrices of a head are d × d, and the scale is √d (`head_width="full"`). The default
     here, as in other Transformers, splits the width among the heads, at a seventh of the cost. The
-    scale is the square root of the width of a head in both cases.
+    scale is the square root of the width of a head, or √d with `attention_scale="width"`.
     """
 
     def __init__(
@@ -38,11 +39,15 @@ class TransformerLayer(nn.Module):
         feed_forward_width: int,
         residual: Residual = "query",
         head_width: HeadWidth = "split",
+        attention_scale: AttentionScale = "head",
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.residual = residual
         inner = width if head_width == "split" else width * num_heads
+        # Attention divides by the square root of the width of a head.
+        scaled_width = width if attention_scale == "width" else inner / num_heads
+        self.query_factor = (inner / num_heads / scaled_width) ** 0.5
         self.query = nn.Linear(width, width, bias=False)
         # With full-width heads the residual Q and the heads' queries differ in width, so the heads
         # project Q once more.
@@ -72,17 +77,20 @@ class TransformerLayer(nn.Module):
         if self.residual == "input":
             residual_PD = hidden_RD.index_select(0, attending_P)
             direct_ND = direct_ND + hidden_RD.index_select(0, single_N)
-        attended_PI = self._attend(self.head_query(query_PD), hidden_RD, lists)
+        head_query_PI = self.head_query(query_PD)
+        if self.query_factor != 1.0:
+            head_query_PI = head_query_PI * self.query_factor
+        attended_PI = self._attend(head_query_PI, hidden_RD, lists)
         weights = FeedForwardWeights(
             output=self.output.weight,
-            attention_scale=self.attention_norm.weight,
-            attention_shift=self.attention_norm.bias,
+            attention_norm_scale=self.attention_norm.weight,
+            attention_norm_shift=self.attention_norm.bias,
             expand=self.expand.weight,
             expand_bias=self.expand.bias,
             contract=self.contract.weight,
             contract_bias=self.contract.bias,
-            output_scale=self.output_norm.weight,
-            output_shift=self.output_norm.bias,
+            output_norm_scale=self.output_norm.weight,
+            output_norm_shift=self.output_norm.bias,
         )
         return feed_forward(attended_PI, residual_PD, direct_ND, weights)
 

@@ -22,12 +22,14 @@ from tclgraph.reports.figures import draw_curves, draw_sweep
 from tclgraph.reports.overall import best_heuristic, cost_table, learning_curves, overall_table
 from tclgraph.reports.page import Figure, Section, write_report
 from tclgraph.reports.parts import parts_table
+from tclgraph.reports.reading import reading_table
 from tclgraph.reports.sweep import sweep_series, sweep_table
 from tclgraph.reports.table import Table, write_table
 from tclgraph.studies.ablation import AblationStudy
 from tclgraph.studies.overall import OverallStudy
 from tclgraph.studies.parts import PartsStudy
 from tclgraph.studies.plan import Plan
+from tclgraph.studies.reading import ReadingStudy
 from tclgraph.studies.study import Entry, Results, Study
 from tclgraph.studies.sweep import SweepStudy
 
@@ -107,6 +109,11 @@ def _section(study: Study, results: Mapping[Entry, Results], folder: Path) -> Se
             return Section(
                 heading=f"Parts of the ranker on {study.log_title}",
                 tables=(parts_table(study, results),),
+            )
+        case ReadingStudy():
+            return Section(
+                heading=f"Readings of the paper on {study.log_title}",
+                tables=(reading_table(study, results),),
             )
         case _:
             raise TypeError(f"there is no section for a {type(study).__name__}")

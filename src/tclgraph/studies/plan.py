@@ -13,6 +13,7 @@ from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
 from tclgraph.studies.overall import DEFAULT_MODELS, one_mode_study, overall_study
 from tclgraph.studies.parts import parts_ahead_study, parts_study
 from tclgraph.studies.published import DATA_SETS
+from tclgraph.studies.reading import reading_study
 from tclgraph.studies.study import OpenLog, Study
 from tclgraph.studies.sweep import DEPTH, HEADS, sweep_study
 
@@ -26,11 +27,12 @@ class Topic(StrEnum):
     DEPTH = "depth"
     HEADS = "heads"
     PARTS = "parts"
+    READING = "reading"
 
 
 ALL = "all"
-"""Stands for all topics of the paper. The parts of the ranker are not in the paper."""
-_ALL_TOPICS = frozenset(Topic) - {Topic.PARTS}
+"""Stands for all topics of the paper: every topic but `parts` and `reading`."""
+_ALL_TOPICS = frozenset(Topic) - {Topic.PARTS, Topic.READING}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,11 +102,14 @@ def _studies(
         yield sweep_study(log, DEPTH)
     if Topic.HEADS in topics:
         yield sweep_study(log, HEADS)
-    if Topic.PARTS in topics:
-        # The paper's kind of graph is not imposed: one identity is one of the parts.
-        log_of_parts = OpenLog.open(replace(log.spec, kind=spec.kind))
-        yield parts_study(log_of_parts)
-        yield parts_ahead_study(log_of_parts)
+    if topics & {Topic.PARTS, Topic.READING}:
+        # The paper's kind of graph is not imposed: one identity is one of the variants.
+        log_of_own_kind = OpenLog.open(replace(log.spec, kind=spec.kind))
+        if Topic.PARTS in topics:
+            yield parts_study(log_of_own_kind)
+            yield parts_ahead_study(log_of_own_kind)
+        if Topic.READING in topics:
+            yield reading_study(log_of_own_kind)
 
 
 def local_data_sets() -> list[LogSpec]:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tclgraph.threads import num_torch_threads
+from tclgraph.threads import threads_for_parts, use_torch_threads
 from tclgraph.training.trainable import Trainable
 
 
-class Drawn(NamedTuple):
+class DrawnBatch(NamedTuple):
     """A batch and the generator of the random numbers that its loss takes."""
 
     batch: Any
@@ -21,28 +21,30 @@ class Drawn(NamedTuple):
 
 def drawn_batches(
     model: Trainable, batches: Iterable[tuple[int, np.random.Generator]]
-) -> Generator[Drawn]:
+) -> Generator[DrawnBatch]:
     """Yield the batches, each with its generator, in the same order and with the same numbers.
 
-    If drawing is most of the work, all threads draw while the batch before is computed, and torch
-    has one of them. Beside a network that uses all threads, drawing ahead gains nothing.
+    If the model uses threads for drawing, as many threads as torch has draw the next batches, while
+    torch computes the current one in one more thread. If it uses them for parts of a batch, one
+    more thread draws the next batch, because the steps between the parts leave threads idle.
     """
 
-    def draw(batch: int, random: np.random.Generator) -> Drawn:
-        return Drawn(model.draw_batch(batch, random), random)
+    def draw(batch: int, random: np.random.Generator) -> DrawnBatch:
+        return DrawnBatch(model.draw_batch(batch, random), random)
 
-    num_threads = torch.get_num_threads()
-    if num_threads == 1 or not model.is_mostly_drawing:
+    num_threads, use = torch.get_num_threads(), model.use_of_threads
+    if num_threads == 1 or use == "torch":
         for batch, random in batches:
             yield draw(batch, random)
         return
-    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="drawing")
-    pending: deque[Future[Drawn]] = deque()
+    num_ahead = num_threads if use == "drawing" else 1
+    pool = ThreadPoolExecutor(num_ahead, thread_name_prefix="drawing")
+    pending: deque[Future[DrawnBatch]] = deque()
     try:
-        with num_torch_threads(1):
+        with use_torch_threads(1) if use == "drawing" else threads_for_parts():
             for batch, random in batches:
                 pending.append(pool.submit(draw, batch, random))
-                if len(pending) > num_threads:
+                if len(pending) > num_ahead:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()

@@ -21,7 +21,7 @@ from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
-from tclgraph.threads import num_torch_threads
+from tclgraph.threads import use_torch_threads
 from tclgraph.training.allocation import reuse_memory
 from tclgraph.training.checkpoint import (
     Position,
@@ -32,7 +32,7 @@ from tclgraph.training.checkpoint import (
     weights_of,
 )
 from tclgraph.training.config import TrainingConfig
-from tclgraph.training.drawing import Drawn, drawn_batches
+from tclgraph.training.drawing import DrawnBatch, drawn_batches
 from tclgraph.training.ema import WeightEMA
 from tclgraph.training.interruption import Interruption, interruptible
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate
@@ -62,7 +62,7 @@ def train(
         record = {"model": model.name, "settings": asdict(config), "data": fingerprint(split)}
         run.open(record, resume=resume)
     reuse_memory()
-    with num_torch_threads(config.threads), interruptible() as interruption:
+    with use_torch_threads(config.threads), interruptible() as interruption:
         training = _Training(model, split, run, progress)
         if run and resume and run.checkpoint.exists():
             training.restore(run)
@@ -120,7 +120,7 @@ class _Training:
         if not self.model.in_order:
             np.random.default_rng([self.model.config.seed, position.epoch]).shuffle(order)
         started = time.perf_counter()
-        with closing(drawn_batches(self.model, self._left(order))) as drawn:
+        with closing(drawn_batches(self.model, self._remaining_batches(order))) as drawn:
             for batch in drawn:
                 loss = self.step(batch)
                 if position.first_loss is None:
@@ -136,13 +136,13 @@ class _Training:
                 if time.monotonic() - self.last_saved > _SECONDS_BETWEEN_CHECKPOINTS:
                     self.save()
 
-    def _left(self, order: IntArray) -> Iterator[tuple[int, np.random.Generator]]:
-        """Yield the batches that are left of an epoch, each with its random generator."""
+    def _remaining_batches(self, order: IntArray) -> Iterator[tuple[int, np.random.Generator]]:
+        """Yield the remaining batches of an epoch, each with its random generator."""
         seed, epoch = self.model.config.seed, self.position.epoch
         for number in range(self.position.batch, self.num_batches):
             yield int(order[number]), np.random.default_rng([seed, epoch, number])
 
-    def step(self, drawn: Drawn) -> float:
+    def step(self, drawn: DrawnBatch) -> float:
         """Make one gradient step, and return the loss before it."""
         model, config, position = self.model, self.model.config, self.position
         loss = model.loss(drawn.batch, drawn.random)

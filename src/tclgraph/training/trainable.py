@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from tclgraph.events.split import Split
 from tclgraph.models.interface import Model
 from tclgraph.training.config import TrainingConfig
+
+UseOfThreads = Literal["torch", "parts", "drawing"]
 
 
 class Trainable(Model):
@@ -35,12 +37,16 @@ class Trainable(Model):
         """Build the network and everything that batches are drawn from; return their number."""
 
     @property
-    def is_mostly_drawing(self) -> bool:
-        """Whether drawing batches takes about as long as all that the network does with them."""
-        return False
+    def use_of_threads(self) -> UseOfThreads:
+        """What training uses several threads for.
+
+        torch: inside each torch operation. parts: for parts of a batch, into which `loss` divides
+        it. drawing: for drawing the next batches, if that takes about as long as a step.
+        """
+        return "torch"
 
     def draw_batch(self, batch: int, random: np.random.Generator) -> Any:  # noqa: ARG002
-        """Return what `loss` needs of a batch and what does not depend on the network.
+        """Return the part of a batch's inputs that does not depend on the network.
 
         The random numbers that it takes come before those of `loss`. By default all is drawn in
         `loss`, and this is only the number of the batch.
@@ -60,4 +66,4 @@ class Trainable(Model):
 
     def make_optimizer(self) -> torch.optim.Optimizer:
         """Build the optimizer."""
-        return torch.optim.Adam(self.parameter_groups(), lr=self.config.learning_rate)
+        return torch.optim.Adam(self.parameter_groups(), lr=self.config.learning_rate, fused=True)

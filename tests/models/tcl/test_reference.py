@@ -18,7 +18,6 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.tcl.model import TCL
-from tclgraph.sampling.dependency_subgraphs import pack
 from tclgraph.testing.streams import cut, streams
 from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
 
@@ -27,6 +26,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"width": 4, "heads": 1},
     {"width": 8, "heads": 2},
     {"width": 8, "heads": 4},
+    {"width": 8, "heads": 4, "attention_scale": "width"},
     {"width": 6, "heads": 3},
     {"width": 4, "heads": 1, "head_width": "full"},
     {"width": 5, "heads": 2, "head_width": "full"},
@@ -273,15 +273,16 @@ def test_loss_and_every_gradient_with_input_dropout(
 
     random = np.random.default_rng(seed)  # negatives are drawn first, then the dropout mask
     roots = draw_roots(model, window, random)
-    packed = pack(model.windows.graph, roots.pairs, model.config.levels)
-    shape = len(packed.row_instance), model.config.width
-    mask = torch.from_numpy(random.random(shape, dtype=np.float32) < 0.5).double()
+    ((packed, mask),) = model.network.encoder.inputs(model.windows.graph, roots.pairs, random)
+    assert mask is not None
     dropout = {}
     for row, instance in enumerate(packed.row_instance.tolist()):
         node = int(packed.row_node[row])
         is_real = instance >= 0
         member = Instance(instance // 2, instance % 2, node) if is_real else without_past(node)
-        dropout[member, int(packed.row_depth[row])] = mask[row]
+        dropout[member, int(packed.row_depth[row])] = torch.from_numpy(
+            mask.is_kept_RD[row]
+        ).double()
     nodes = nodes_of(model, roots)
     reference = reference_of(model, split.train, dropout=dropout)
     expected = reference.loss(roots.event.tolist(), [row[2:] for row in nodes])

@@ -8,50 +8,44 @@ candidate], and changes only the columns that a query changes.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
-from tclgraph.features.block import NUM_STEADY
+from tclgraph.arrays import IntArray, RealArray
+from tclgraph.compilation import REORDERED_SUMS, kernel
+from tclgraph.features.block import NUM_MOVING, NUM_STEADY
 
-Float = NDArray[np.floating[Any]]
-
-_options: dict[str, Any] = {
-    "error_model": "numpy",
-    # The compiler may reorder sums, but must handle NaN and infinity correctly.
-    "fastmath": {"contract", "nsz", "reassoc"},
-}
+# The loops over moving features are unrolled by hand: w0 to w7, m0 to m7 and so on.
+assert NUM_MOVING == 8, "unroll the loops of this file for another number of moving features"
 
 
 class Candidates(NamedTuple):
     """The arrays of `CandidateFeatures`."""
 
-    steady: Float
+    steady: RealArray
     change_start: IntArray
     change_column: IntArray
-    change: Float
-    moving: Float
+    change: RealArray
+    moving: RealArray
 
 
 class Weights(NamedTuple):
     """Weights of the hidden units, or the gradients of these weights."""
 
-    bias: Float
+    bias: RealArray
     """[H]"""
-    steady: Float
+    steady: RealArray
     """[H, NUM_STEADY]"""
-    moving: Float
+    moving: RealArray
     """[H, NUM_MOVING]"""
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def forward(
     first: int,
     last: int,
     candidates: Candidates,
     weights: Weights,
-    coefficient: Float,
-    scores: Float,
+    coefficient: RealArray,
+    scores: RealArray,
 ) -> None:
     """Write the scores of the candidates from `first` to before `last`, [B, K]."""
     num_hidden = len(weights.bias)
@@ -69,9 +63,14 @@ def forward(
             _add_units(unit, moving, base, weights.moving, coefficient[query], score)
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def _add_units(
-    unit: int, moving: Any, base: Float, weight: Float, coefficient: Float, score: Float
+    unit: int,
+    moving: Any,
+    base: RealArray,
+    weight: RealArray,
+    coefficient: RealArray,
+    score: RealArray,
 ) -> None:
     """Add what a hidden unit and the next contribute to the scores.
 
@@ -91,16 +90,16 @@ def _add_units(
         score[k] += c * max(z, zero) + d * max(y, zero)
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def backward(
     first: int,
     last: int,
     candidates: Candidates,
     weights: Weights,
-    coefficient: Float,
-    gradient: Float,
+    coefficient: RealArray,
+    gradient: RealArray,
     weight_gradient: Weights,
-    coefficient_gradient: Float,
+    coefficient_gradient: RealArray,
 ) -> None:
     """Add the gradients that the candidates from `first` to before `last` contribute.
 
@@ -120,7 +119,7 @@ def backward(
                 steady[column] = candidates.change[position]
                 _set_column(base, column, candidates.change[position], weights)
         moving = _moving_rows(query, first, last, candidates)
-        of_scores = gradient[query][first:last]
+        score_gradient = gradient[query][first:last]
         for unit in range(num_hidden):
             coefficient_gradient[query, unit] += _unit_gradient(
                 coefficient[query, unit],
@@ -128,7 +127,7 @@ def backward(
                 base[unit],
                 unit,
                 weights.moving,
-                of_scores,
+                score_gradient,
                 column_sum[unit],
                 weight_gradient.moving[unit],
             )
@@ -136,16 +135,16 @@ def backward(
         _close_column(column, steady[column], column_sum, weight_gradient)
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def _unit_gradient(
     coefficient: float,
     moving: Any,
-    row: Float,
+    row: RealArray,
     unit: int,
-    weight: Float,
-    gradient: Float,
-    column_sum: Float,
-    weight_gradient: Float,
+    weight: RealArray,
+    gradient: RealArray,
+    column_sum: RealArray,
+    weight_gradient: RealArray,
 ) -> Any:
     """Compute the gradients of one hidden unit for one query; return that of its coefficient."""
     w0, w1, w2, w3, w4, w5, w6, w7 = _row(weight, unit)
@@ -177,7 +176,7 @@ def _unit_gradient(
     return total
 
 
-@kernel(**_options)
+@kernel(**REORDERED_SUMS)
 def _moving_rows(query: int, first: int, last: int, candidates: Candidates) -> Any:
     """Return the rows of moving features, each in adjacent memory, which a slice of all is not."""
     rows = candidates.moving[query]
@@ -193,15 +192,15 @@ def _moving_rows(query: int, first: int, last: int, candidates: Candidates) -> A
     )
 
 
-@kernel(**_options)
-def _row(weight: Float, unit: int) -> Any:
+@kernel(**REORDERED_SUMS)
+def _row(weight: RealArray, unit: int) -> Any:
     """Return the weights of a unit as numbers, which the compiler keeps in registers."""
     row = weight[unit]
     return row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7]
 
 
-@kernel(**_options)
-def _steady_part(first: int, last: int, candidates: Candidates, weights: Weights) -> Float:
+@kernel(**REORDERED_SUMS)
+def _steady_part(first: int, last: int, candidates: Candidates, weights: Weights) -> RealArray:
     """Return what bias and steady features give before the first query, [hidden, candidate]."""
     base = np.empty((len(weights.bias), last - first), weights.bias.dtype)
     for column in range(first, last):
@@ -209,8 +208,8 @@ def _steady_part(first: int, last: int, candidates: Candidates, weights: Weights
     return base
 
 
-@kernel(**_options)
-def _set_column(base: Float, column: int, steady: Float, weights: Weights) -> None:
+@kernel(**REORDERED_SUMS)
+def _set_column(base: RealArray, column: int, steady: RealArray, weights: Weights) -> None:
     for unit in range(len(base)):
         value = weights.bias[unit]
         for feature in range(NUM_STEADY):
@@ -218,9 +217,9 @@ def _set_column(base: Float, column: int, steady: Float, weights: Weights) -> No
         base[unit, column] = value
 
 
-@kernel(**_options)
-def _close_column(column: int, steady: Float, column_sum: Float, gradient: Weights) -> None:
-    """Add a column's sums to the gradients of the bias and the steady features."""
+@kernel(**REORDERED_SUMS)
+def _close_column(column: int, steady: RealArray, column_sum: RealArray, gradient: Weights) -> None:
+    """Add a column's sums to the gradients of bias and steady weights, and clear the sums."""
     for unit in range(len(column_sum)):
         total = column_sum[unit, column]
         column_sum[unit, column] = 0.0

@@ -90,13 +90,19 @@ class _Scores(torch.autograd.Function):
         coefficient_gradient = coefficient_BH.new_zeros(parts, *coefficient_BH.shape)
 
         def work(part: int, first: int, last: int) -> None:
-            of_weights = _weights(weight_gradient[part], bias_gradient[part])
-            of_coefficient = coefficient_gradient[part].numpy()
+            part_gradients = _weights(weight_gradient[part], bias_gradient[part])
             kernels.backward(
-                first, last, candidates, weights, coefficient, gradient, of_weights, of_coefficient
+                first,
+                last,
+                candidates,
+                weights,
+                coefficient,
+                gradient,
+                part_gradients,
+                coefficient_gradient[part].numpy(),
             )
-            for columns, of_group in zip(_GROUPS, of_weights[1:], strict=True):
-                weight_gradient[part][:, columns] = torch.from_numpy(of_group)
+            for columns, group_gradient in zip(_GROUPS, part_gradients[1:], strict=True):
+                weight_gradient[part][:, columns] = torch.from_numpy(group_gradient)
 
         run_in_parts(even_cuts(gradient.shape[1], parts), work)
         return None, weight_gradient.sum(0), bias_gradient.sum(0), coefficient_gradient.sum(0)

@@ -9,8 +9,8 @@ different problems, so each has its own distribution, and a gate gives the proba
 The match score of the encoder acts on new targets only, where features are least informative. With
 the gate it gets gradients from new pairs only, so it cannot disturb the repeat head.
 
-In training candidates may be a sample, and so may be the targets that a source has interacted with:
-then each of them stands for a number of others, whose logarithm is added to its score.
+In training, candidates and repeat targets may be samples. Each then represents several targets, and
+the logarithm of their number is added to its score.
 
 Shapes: B queries, K candidates (columns), P pairs of a query's source and a target it has
 interacted with, F features, H hidden.
@@ -36,6 +36,7 @@ from tclgraph.features.columns import (
 from tclgraph.layers.lists import log_sum_exp
 from tclgraph.models.ranker.conditioned_scores import ConditionedScores
 from tclgraph.models.ranker.config import RankerConfig
+from tclgraph.models.ranker.pair_scores import PairWeights, pair_scores
 from tclgraph.models.ranker.scaling import FeatureScaling, Moments
 from tclgraph.models.ranker.windows import CandidateColumns
 
@@ -197,7 +198,10 @@ class ScoreHeads(nn.Module):
         score_BK: Tensor,
         repeat_bias: float = 0.0,
     ) -> Scores:
-        """Return the scores of both heads, given those of the explore head, which change."""
+        """Return the scores of both heads, given those of the explore head.
+
+        `score_BK` is changed in place.
+        """
         column_M = column_of[features.neighbor_target]
         cell = (features.neighbor_query * score_BK.shape[1] + column_M)[column_M >= 0]
         score_BK.view(-1).index_fill_(0, self._index(cell), _LOG_ZERO)
@@ -208,8 +212,8 @@ class ScoreHeads(nn.Module):
         num_repeats = np.diff(features.neighbor_start)
         log_new_B, log_repeat_B = self._normalizers(
             source_BF,
-            score_BK.logsumexp(dim=1),
-            log_sum_exp(weighted_P, self._index(features.pair_query), len(num_repeats)),
+            log_sum_exp(score_BK.flatten(), score_BK.shape[1] * np.arange(len(score_BK) + 1)),
+            log_sum_exp(weighted_P, features.pair_start),
             no_repeat=self._index(num_repeats == 0),
             all_repeat=self._index(num_repeats == len(column_of)),
             repeat_bias=repeat_bias,
@@ -222,23 +226,17 @@ class ScoreHeads(nn.Module):
         The first layer is split: what comes from the source is computed once per query, and the
         scaling of the other inputs is folded into the weights.
         """
-        first, *others = self.repeat
-        assert isinstance(first, nn.Linear)
+        first, second, last = (layer for layer in self.repeat if isinstance(layer, nn.Linear))
         num_inputs = NUM_PAIR_FEATURES + NUM_CANDIDATE_FEATURES
         pair, candidate = self.pair_scaling, self.candidate_scaling
         inverse = torch.cat([pair.inverse_deviation, candidate.inverse_deviation])
         weight = first.weight[:, :num_inputs] * inverse
         bias = first.bias - weight @ torch.cat([pair.mean, candidate.mean])
-        of_query = source_BF @ first.weight[:, num_inputs:].T + bias
-        hidden = torch.addmm(
-            of_query.index_select(0, self._index(features.pair_query)),
-            self._tensor(features.pair_inputs),
-            weight.T,
+        query_bias_BH = source_BF @ first.weight[:, num_inputs:].T + bias
+        weights = PairWeights(weight, second.weight, second.bias, last.weight, last.bias)
+        return pair_scores(
+            self._tensor(features.pair_inputs), features.pair_start, query_bias_BH, weights
         )
-        for layer in others:
-            hidden = layer(hidden)
-        score_P: Tensor = hidden[:, 0]
-        return score_P
 
     def _normalizers(
         self,

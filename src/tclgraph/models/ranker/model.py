@@ -26,18 +26,19 @@ from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.heads import ScoreHeads
 from tclgraph.models.ranker.match import MatchEncoder
 from tclgraph.models.ranker.windows import RankerWindows, Window
-from tclgraph.threads import even_cuts, num_parts, num_torch_threads, run_in_parts
+from tclgraph.threads import even_cuts, num_parts, run_in_parts, threads_for_parts
+from tclgraph.training.trainable import UseOfThreads
 
 _MIN_EVENTS_PER_THREAD = 16
 # Few at a time, because a source may have hundreds of pairs.
-_EVENTS_AT_ONCE = 128
+_EVENTS_AT_ONCE = 256
 
 
 class DrawnWindow(NamedTuple):
-    """What a training step needs and what does not depend on weights."""
+    """The part of a batch's inputs that does not depend on the network."""
 
     window: Window
-    inputs: EncoderInputs | None
+    inputs: list[EncoderInputs] | None
     """What the encoder encodes, if there is one."""
 
 
@@ -93,8 +94,8 @@ class Ranker(LearnedModel):
         return [{"params": list(self.network.match.parameters())}, heads]
 
     @property
-    def is_mostly_drawing(self) -> bool:
-        return self.config.encoder is None
+    def use_of_threads(self) -> UseOfThreads:
+        return "drawing" if self.config.encoder is None else "parts"
 
     def draw_batch(self, batch: int, random: np.random.Generator) -> DrawnWindow:
         match = self.network.match
@@ -110,7 +111,7 @@ class Ranker(LearnedModel):
         drawn = self.draw_batch(batch, random) if isinstance(batch, int) else batch
         return self.window_loss(drawn.window, drawn.inputs)
 
-    def window_loss(self, window: Window, inputs: EncoderInputs | None = None) -> Tensor:
+    def window_loss(self, window: Window, inputs: list[EncoderInputs] | None = None) -> Tensor:
         """Return the mean of -log p of the true targets; without inputs there is no dropout."""
         match_BK = None
         if self.network.match is not None:
@@ -121,7 +122,7 @@ class Ranker(LearnedModel):
         )
 
     def _training_match(
-        self, match: MatchEncoder, roots: CandidateRoots, inputs: EncoderInputs | None
+        self, match: MatchEncoder, roots: CandidateRoots, inputs: list[EncoderInputs] | None
     ) -> Tensor:
         encoder = match.encoder
         vectors: Tensor = encoder(inputs or encoder.inputs(self.windows.graph, roots.pairs))
@@ -152,6 +153,7 @@ class Ranker(LearnedModel):
         return self._log_probabilities(self._history.features(source, time), match_BT)
 
     @torch.no_grad()
+    @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.check_events(events)
         self._history.update()
@@ -176,8 +178,7 @@ class Ranker(LearnedModel):
                 parts[begin] = self._log_probabilities(features, match)
 
         cuts = even_cuts(len(events), num_parts(len(events), _MIN_EVENTS_PER_THREAD))
-        with num_torch_threads(1):  # each part is computed by a single thread
-            run_in_parts(cuts, work)
+        run_in_parts(cuts, work)
         return np.concatenate([parts[begin] for begin in sorted(parts)])
 
     def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:

@@ -60,9 +60,9 @@ class RankerWindows(TrainingWindows):
         column_of = np.full(num_targets, -1)
         column_of[columns] = np.arange(len(columns))
         # From a generator of its own, so that it does not change what else is drawn.
-        sample_at = random.spawn(1)[0].random(len(event))
+        sample_offset = random.spawn(1)[0].random(len(event))
         return Window(
-            features=self.features(event, columns, sample_at),
+            features=self.features(event, columns, sample_offset),
             candidates=CandidateColumns(column_of, is_sampled),
             true_target=true,
             roots=None
@@ -71,12 +71,16 @@ class RankerWindows(TrainingWindows):
         )
 
     def features(
-        self, event: IntArray, columns: IntArray, sample_at: FloatArray | None = None
+        self, event: IntArray, columns: IntArray, sample_offset: FloatArray | None = None
     ) -> HistoryFeatures:
         """Return the features just before each of these consecutive events."""
         history = self._snapshots.before(int(event[0]))
         return history.features(
-            self.sources(event), self.graph.time[event], columns, reveal=True, sample_at=sample_at
+            self.sources(event),
+            self.graph.time[event],
+            columns,
+            reveal=True,
+            sample_offset=sample_offset,
         )
 
     def feature_sample(self) -> Iterator[HistoryFeatures]:

@@ -24,14 +24,16 @@ from tclgraph.models.tcl.config import TCLConfig
 from tclgraph.models.tcl.network import TCLNetwork
 from tclgraph.objectives.contrastive import contrastive_loss
 from tclgraph.sampling.negatives import draw_negatives
+from tclgraph.threads import threads_for_parts
+from tclgraph.training.trainable import UseOfThreads
 
 
 class DrawnWindow(NamedTuple):
-    """What a training step needs and what does not depend on weights."""
+    """The part of a batch's inputs that does not depend on the network."""
 
     event: IntArray
     roots: SampledRoots | CandidateRoots
-    inputs: EncoderInputs
+    inputs: list[EncoderInputs]
 
 
 class TCL(LearnedModel):
@@ -65,6 +67,10 @@ class TCL(LearnedModel):
     def build_network(self) -> TCLNetwork:
         return TCLNetwork(self.config, self.graph.space.num_nodes, IntervalScale(**self.measured))
 
+    @property
+    def use_of_threads(self) -> UseOfThreads:
+        return "parts"
+
     def draw_batch(self, batch: int, random: np.random.Generator) -> DrawnWindow:
         event = self.windows.events(batch)
         encoder, windows = self.network.encoder, self.windows
@@ -90,7 +96,9 @@ class TCL(LearnedModel):
         true, candidates = self.windows.targets(event), self.windows.candidates
         return draw_negatives(true, candidates, count, random, pool_size=pool)
 
-    def sampled_loss(self, roots: SampledRoots, inputs: EncoderInputs | None = None) -> Tensor:
+    def sampled_loss(
+        self, roots: SampledRoots, inputs: list[EncoderInputs] | None = None
+    ) -> Tensor:
         """Return the loss of events with given negatives; without inputs there is no dropout."""
         network = self.network
         vectors = self._vectors(roots.pairs, inputs)
@@ -108,7 +116,7 @@ class TCL(LearnedModel):
         self,
         roots: CandidateRoots,
         true_column: IntArray,
-        inputs: EncoderInputs | None = None,
+        inputs: list[EncoderInputs] | None = None,
     ) -> Tensor:
         """Return the contrastive loss with all other candidates as negatives."""
         vectors = self._vectors(roots.pairs, inputs)
@@ -121,7 +129,7 @@ class TCL(LearnedModel):
         match_BK = self.network.match_all(source_BD, version_ND).gather(1, index(roots.version))
         return functional.cross_entropy(functional.softplus(match_BK), index(true_column))
 
-    def _vectors(self, pairs: IntArray, inputs: EncoderInputs | None) -> Tensor:
+    def _vectors(self, pairs: IntArray, inputs: list[EncoderInputs] | None) -> Tensor:
         encoder = self.network.encoder
         vectors: Tensor = encoder(inputs or encoder.inputs(self.windows.graph, pairs))
         return vectors
@@ -142,6 +150,7 @@ class TCL(LearnedModel):
         return self._scores(product_BT, source_BD, source_instance, target_instance, time)
 
     @torch.no_grad()
+    @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.check_events(events)
         block = self._states.advance(events)
