@@ -7,23 +7,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
-from tclgraph.jobs.job import Job, digest_of, read_outcome, read_ranks
+from tclgraph.jobs.job import Job, read_outcome, read_ranks
 from tclgraph.jobs.suite import Suite, SuiteStatus
 from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table
 from tclgraph.reports.overall import overall_table
 from tclgraph.reports.table import to_csv
 from tclgraph.studies.overall import OverallStudy
 from tclgraph.studies.study import Entry, OpenLog, Role
-
-SMALL: dict[str, Any] = {"epochs": 3, "batch_size": 64, "width": 8, "heads": 2}
-LONG = {"epochs": 60, "patience": 60}
+from tests.jobs.small_jobs import LONG, SMALL, make_job
 
 
 @pytest.fixture
@@ -31,13 +28,6 @@ def spec(tmp_path: Path) -> LogSpec:
     path = tmp_path / "log.parquet"
     write_file(synthesize(SyntheticConfig(events=600, sources=20, targets=15)), path)
     return LogSpec(log=str(path))
-
-
-def make_job(spec: LogSpec, model: str = "tcl", seed: int = 0, **settings: Any) -> Job:
-    if model == "tcl":
-        settings = {**SMALL, **settings}
-    digest = digest_of(spec.open())
-    return Job(spec=spec, events=digest, model=model, settings=settings, seed=seed)
 
 
 def run(suite: Suite, seconds: float | None = None) -> tuple[list[str], list[SuiteStatus]]:
@@ -144,14 +134,16 @@ def test_an_interrupt_while_a_job_starts_loses_no_job(
     assert suite.missing == jobs
 
 
+# Every job imports the script again, but not what only the suite needs.
 SCRIPT = """
 import sys
 from pathlib import Path
-from tclgraph.events.log_spec import LogSpec
-from tclgraph.jobs.suite import Suite
-from tests.jobs.test_suite import LONG, make_job
 
 if __name__ == "__main__":
+    from tclgraph.events.log_spec import LogSpec
+    from tclgraph.jobs.suite import Suite
+    from tests.jobs.small_jobs import LONG, make_job
+
     spec, out = LogSpec(log=sys.argv[1]), Path(sys.argv[2])
     jobs = [make_job(spec, **LONG, seed=seed) for seed in range(4)]
     jobs.append(make_job(spec, "popularity"))
