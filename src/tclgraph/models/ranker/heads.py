@@ -38,6 +38,7 @@ from tclgraph.models.ranker.conditioned_scores import ConditionedScores
 from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.pair_scores import PairWeights, pair_scores
 from tclgraph.models.ranker.scaling import FeatureScaling, Moments
+from tclgraph.models.ranker.score_table import fill_neighbors, normalize
 from tclgraph.models.ranker.windows import CandidateColumns
 
 _EXPLORE_HIDDEN = 16
@@ -135,13 +136,8 @@ class ScoreHeads(nn.Module):
             return score_BT.log_softmax(dim=1)
         column_of = np.arange(score_BT.shape[1])
         scores = self._scores(features, column_of, source_BF, score_BT, repeat_bias)
-        query_P = self._index(features.pair_query)
-        cell_P = query_P * score_BT.shape[1] + self._index(features.pair_target)
-        # In place, because the table is large and gets no gradient.
-        log_probability_BT = scores.new_BK.add_(scores.log_new_B[:, None])
-        repeat_P = scores.repeat_P + scores.log_repeat_B[query_P]
-        log_probability_BT.view(-1).index_put_((cell_P,), repeat_P)
-        return log_probability_BT
+        normalize(score_BT, features, scores.repeat_P, scores.log_repeat_B, scores.log_new_B)
+        return score_BT
 
     def loss(
         self,
@@ -202,9 +198,9 @@ class ScoreHeads(nn.Module):
 
         `score_BK` is changed in place.
         """
-        column_M = column_of[features.neighbor_target]
-        cell = (features.neighbor_query * score_BK.shape[1] + column_M)[column_M >= 0]
-        score_BK.view(-1).index_fill_(0, self._index(cell), _LOG_ZERO)
+        # The softmax gives no gradient to scores near minus infinity. The loss reads such a score
+        # only of a true target that is a repeat, and then replaces it.
+        fill_neighbors(score_BK, features, column_of, _LOG_ZERO)
         repeat_P = self._repeat_scores(features, source_BF)
         weighted_P = repeat_P
         if len(features.pair_log_weight):

@@ -1,0 +1,34 @@
+"""Compiled loops of `score_table`, which replace several passes over long index arrays."""
+
+from tclgraph.arrays import IntArray, RealArray
+from tclgraph.compilation import kernel
+
+
+@kernel
+def fill_cells(
+    start: IntArray, target: IntArray, column_of: IntArray, value: float, table: RealArray
+) -> None:
+    """Set the cells of every query's targets, from start[query] on; some have no column."""
+    for query in range(len(table)):
+        row = table[query]
+        for index in range(start[query], start[query + 1]):
+            column = column_of[target[index]]
+            if column >= 0:
+                row[column] = value
+
+
+@kernel
+def normalize(
+    start: IntArray,
+    target: IntArray,
+    repeat: RealArray,
+    log_repeat: RealArray,
+    log_new: RealArray,
+    table: RealArray,
+) -> None:
+    """Turn the scores of new targets into log-probabilities, and write those of repeat targets."""
+    for query in range(len(table)):
+        row = table[query]
+        row += log_new[query]
+        for index in range(start[query], start[query + 1]):
+            row[target[index]] = repeat[index] + log_repeat[query]
