@@ -42,7 +42,10 @@ def test_only_the_latest_events_and_neighbors_count(kind: GraphKind) -> None:
     assert neighbors(settled, 10_000) > neighbors(settled, num_events)
     for neighbor in neighbors(settled, num_events):
         assert len(case.history.interactions(neighbor)) > reference.NEARBY_EVENTS
-    assert len(case.history.first_interactions(busy)) > reference.WALK_CHOICES
+    first_choices, second_choices, last_choices = reference.WALK_CHOICES
+    assert len(case.history.first_interactions(busy)) > max(first_choices, last_choices)
+    latest = [event.neighbor for event in case.history.first_interactions(busy)][-first_choices:]
+    assert any(len(case.history.first_interactions(node)) > second_choices for node in latest)
     for source in (busy, settled, other):
         case.assert_nearby_features(source, NEARBY)
 

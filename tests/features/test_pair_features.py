@@ -15,7 +15,7 @@ from tests.features.queries import (
     long_stream,
     pairs_of,
 )
-from tests.reference.history import MAX_EVENTS, MAX_PAIRS
+from tests.reference.history import EVENTS_WITH_LATEST, MAX_EVENTS, MAX_PAIRS
 
 
 @settings(max_examples=150)
@@ -37,6 +37,8 @@ def test_every_pair_knows_its_query(case: Case) -> None:
 def test_only_the_latest_events_count(kind: GraphKind) -> None:
     case, (busy, *others) = long_case(kind)
     assert len(case.history.interactions(busy)) > MAX_EVENTS
+    faithful = [event.neighbor for event in case.history.interactions(others[-1])]
+    assert faithful.count(faithful[-1]) > EVENTS_WITH_LATEST + 1
     neighbors = {event.neighbor for event in case.history.interactions(busy)}
     assert neighbors > set(case.history.latest_neighbors(busy))
     for source in (busy, *others):

@@ -19,7 +19,8 @@ NEARBY_SOURCE_EVENTS = 100
 NEARBY_NEIGHBORS = 20
 NEARBY_EVENTS = 20
 NEARBY_EARLIER_EVENTS = 5
-WALK_CHOICES = 64
+WALK_CHOICES = (64, 32, 16)
+EVENTS_WITH_LATEST = 128
 
 Features = dict[str, float]
 
@@ -129,7 +130,7 @@ class History:
             after.neighbor
             for before, after in pairwise(events)
             if before.neighbor == latest_neighbor
-        ]
+        ][-EVENTS_WITH_LATEST:]
         return {
             "age": age(both, now),
             "forward_age": age(forward, now),
@@ -236,11 +237,11 @@ class History:
     def walk_probabilities(self, source: int) -> dict[int, float]:
         """Return where a random walk of three steps ends, with probabilities."""
         probabilities = {source: 1.0}
-        for _ in range(3):
+        for num_choices in WALK_CHOICES:
             after: dict[int, float] = defaultdict(float)
             for node, probability in probabilities.items():
                 neighbors = [event.neighbor for event in self.first_interactions(node)]
-                choices = neighbors[-WALK_CHOICES:]
+                choices = neighbors[-num_choices:]
                 for choice in choices:
                     after[choice] += probability / len(choices)
             probabilities = after

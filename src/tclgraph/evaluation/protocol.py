@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from tclgraph.allocation import reuse_memory
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
@@ -97,6 +98,7 @@ class _Evaluation:
 
     def run(self, model: Model, progress: Progress | None) -> Report:
         """Rank the events of the part with a model."""
+        reuse_memory()
         started = time.perf_counter()
         history, events = self._history(), self._events()
         counter = _Counter(len(history) + len(events), progress)

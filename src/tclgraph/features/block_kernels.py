@@ -129,6 +129,8 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
             write_moving_of_target(target, now, events, nodes, ranks, features)
             write_nearby_of_target(query, target, nearby, features)
             write_walk_of_target(lane, target, first_target, walks, features)
+        # Here, while they are in cache.
+        log_columns(pairs.inputs[pairs.start[query] : pairs.start[query + 1]], PAIR_IS_LOGARITHM)
         if queries.reveal:
             update_ranks(known, events, nodes, ranks)
             record_events(known, known + 1, events, nodes, changed)
@@ -136,7 +138,6 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     num_neighbors = pairs.neighbor_start[num_queries]
     log_columns(steady, STEADY_IS_LOGARITHM)
     log_columns(change[:num_changes], STEADY_IS_LOGARITHM)
-    log_columns(pairs.inputs[:num_pairs], PAIR_IS_LOGARITHM)
     return (
         source_table,
         (steady, change_start, change_column[:num_changes], change[:num_changes], moving),

@@ -20,7 +20,8 @@ All features describe the events strictly before the query, in single precision:
   of this event, too. In the source and pair features it is its own neighbor; elsewhere it is not.
 - Pair features, and the numbers of events, neighbors and new pairs of a source, count only its
   latest 2,000 events. For them, a pair is also new if its earlier events are older than that. Of
-  the neighbors in these events the latest 512 have pair features.
+  the neighbors in these events the latest 512 have pair features. What followed events with the
+  latest neighbor is counted for 128 of them.
 """
 
 from enum import IntEnum
@@ -32,6 +33,9 @@ MAX_EVENTS = 2_000
 """Number of a source's latest events that count for source and pair features."""
 MAX_PAIRS = 512
 """Number of latest neighbors of the source that have pair features."""
+MAX_LATEST_EVENTS = 128
+"""Number of latest events with the source's latest neighbor, before the last, whose next events
+count."""
 RECENT_EVENTS = (1, 4, 16, 64)
 """Numbers of latest events for which the share of new pairs is a feature of the source."""
 
@@ -177,8 +181,9 @@ class NearbyColumn(IntEnum):
     WALK = 3
     """Probability that a random walk of three steps from the source ends at the candidate.
 
-    Each step goes to one of the 64 neighbors that a node gained last, all equally likely. The
-    probability is divided by a tenth of the probability of a uniform choice among all targets.
+    The first step goes to one of the 64 neighbors that a node gained last, the second to one of 32
+    and the third to one of 16, all equally likely. The probability is divided by a tenth of the
+    probability of a uniform choice among all targets.
     """
 
 

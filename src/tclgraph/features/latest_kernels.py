@@ -106,7 +106,8 @@ def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_we
     num_older, num_sampled = count - num_latest, SAMPLED_PAIRS - num_latest
     chosen = num_latest
     for index in range(num_sampled):
-        row = num_latest + int((index + offset) * num_older / num_sampled)
+        # The last row at most: an offset just below 1 may be rounded up.
+        row = min(num_latest + int((index + offset) * num_older / num_sampled), count - 1)
         if row != true_row:
             rows[chosen] = row
             chosen += 1

@@ -4,7 +4,7 @@ from typing import Any
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import kernel
-from tclgraph.features.columns import NUM_WINDOWS, WINDOWS, PairColumn
+from tclgraph.features.columns import MAX_LATEST_EVENTS, NUM_WINDOWS, WINDOWS, PairColumn
 from tclgraph.features.latest_kernels import num_pair_events
 from tclgraph.features.log_arrays import Events, Hop, PairLink, PairTime, Total
 
@@ -80,12 +80,12 @@ def count_after_latest(
     """Count for each pair how often it came next after an event with the latest neighbor.
 
     `last` is the source's last instance, and `row_of` has the row of `counts` of every target, -1
-    if it has none. Return the number of events that were followed by another.
+    if it has none. Only MAX_LATEST_EVENTS events count. Return their number.
     """
     num_visits = 0
     oldest = events.totals[last, Total.OLDEST] >> 1
     event = events.pairs[last >> 1, PairLink.PREVIOUS]
-    while event >= oldest:
+    while event >= oldest and num_visits < MAX_LATEST_EVENTS:
         instance = 2 * event if events.pairs[event, PairLink.SOURCE] == source else 2 * event + 1
         row = row_of[events.hops[instance, Hop.NEXT_NEIGHBOR] - events.first_target]
         if row >= 0:

@@ -19,8 +19,8 @@ from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 from tclgraph.features.logarithm_kernels import log_all
 from tclgraph.lanes import load, prefetch, store
 
-MAX_CHOICES = 64
-"""Number of newest neighbors among which each step chooses."""
+MAX_CHOICES = (64, 32, 16)
+"""Number of newest neighbors among which each step chooses; later steps start from more nodes."""
 NUM_LANES = 32
 """Number of queries in a group."""
 WALK_SCALE = 10.0
@@ -117,14 +117,14 @@ def walk_group(
     for lane in range(len(source)):
         scratch.value[_row_of(source[lane], scratch), lane] = WALK_SCALE * num_targets
     _forget(result)
-    _step(scratch, result, events, nodes, walks)
+    _step(MAX_CHOICES[0], scratch, result, events, nodes, walks)
     _forget(scratch)
-    _step(result, scratch, events, nodes, walks)
+    _step(MAX_CHOICES[1], result, scratch, events, nodes, walks)
     _forget(result)
     for targets in (columns, pair_targets):
         for target in targets:
             _row_of(first_target + target, result)
-    _last_step(scratch, result, events, nodes, walks)
+    _last_step(MAX_CHOICES[2], scratch, result, events, nodes, walks)
     for row in range(1, walks.num_gaining[0]):
         walks.gains_of[walks.gaining[row]] = 0
     walks.num_gaining[0] = 1
@@ -150,15 +150,20 @@ def _note_gains(event: int, lane: int, events: Events, walks: Walks) -> None:
 
 @kernel
 def _step(
-    before: Probabilities, after: Probabilities, events: Events, nodes: Nodes, walks: Walks
+    most: int,
+    before: Probabilities,
+    after: Probabilities,
+    events: Events,
+    nodes: Nodes,
+    walks: Walks,
 ) -> None:
-    """Compute the probabilities after a step from those before it."""
+    """Compute the probabilities after a step with at most so many choices."""
     neighbors, value, row_of = events.neighbors, after.value, after.row_of
     num_rows = after.num_rows[0]
     for row in range(1, before.num_rows[0]):
-        _prefetch_next_rows(row, before, events, nodes)
+        _prefetch_next_rows(row, most, before, events, nodes)
         for gain in range(_num_gains(before.node[row], walks) + 1):
-            first, end = _choices(before.node[row], gain, events, nodes)
+            first, end = _choices(before.node[row], gain, most, events, nodes)
             share = _share(row, gain, before, walks) * np.float32(1.0 / max(end - first, 1))
             for choice in range(first, end):
                 reached = neighbors[choice]
@@ -175,15 +180,20 @@ def _step(
 
 @kernel
 def _last_step(
-    before: Probabilities, after: Probabilities, events: Events, nodes: Nodes, walks: Walks
+    most: int,
+    before: Probabilities,
+    after: Probabilities,
+    events: Events,
+    nodes: Nodes,
+    walks: Walks,
 ) -> None:
-    """Compute the probabilities after a step, but only of nodes that have a row already."""
+    """Compute the same for the last step, but only for nodes that have a row already."""
     value, row_of = after.value, after.row_of
-    after_rows = np.empty(MAX_CHOICES + 1, np.int32)
+    after_rows = np.empty(most + 1, np.int32)
     for row in range(1, before.num_rows[0]):
-        _prefetch_next_rows(row, before, events, nodes)
+        _prefetch_next_rows(row, most, before, events, nodes)
         for gain in range(_num_gains(before.node[row], walks) + 1):
-            first, end = _choices(before.node[row], gain, events, nodes)
+            first, end = _choices(before.node[row], gain, most, events, nodes)
             share = _share(row, gain, before, walks) * np.float32(1.0 / max(end - first, 1))
             num_after = 0
             for choice in range(first, end):
@@ -205,11 +215,11 @@ def _num_gains(node: int, walks: Walks) -> int:
 
 
 @kernel
-def _choices(node: int, gain: int, events: Events, nodes: Nodes) -> Any:
-    """Return the first and the end of the choices of a node after a number of gains."""
+def _choices(node: int, gain: int, most: int, events: Events, nodes: Nodes) -> Any:
+    """Return the first and the end of at most so many choices of a node after some gains."""
     start = events.neighbor_start[node]
     end = start + nodes.table[node, NodeColumn.NUM_NEIGHBORS] + gain
-    return max(start, end - MAX_CHOICES), end
+    return max(start, end - most), end
 
 
 @kernel
@@ -229,7 +239,9 @@ def _share(row: int, gain: int, before: Probabilities, walks: Walks) -> Any:
 
 
 @kernel
-def _prefetch_next_rows(row: int, before: Probabilities, events: Events, nodes: Nodes) -> None:
+def _prefetch_next_rows(
+    row: int, most: int, before: Probabilities, events: Events, nodes: Nodes
+) -> None:
     """Prefetch what the next rows need, because a long log does not fit in cache.
 
     Neighbors are prefetched one row ahead. The numbers that say where they are must be in the cache
@@ -237,7 +249,7 @@ def _prefetch_next_rows(row: int, before: Probabilities, events: Events, nodes: 
     """
     last = before.num_rows[0] - 1
     node = before.node[min(row + 1, last)]
-    first, end = _choices(node, 0, events, nodes)
+    first, end = _choices(node, 0, most, events, nodes)
     for choice in range(first, end, _INTS_PER_CACHE_LINE):
         prefetch(events.neighbors, choice)
     later = before.node[min(row + 3, last)]

@@ -22,7 +22,7 @@ from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.threads import use_torch_threads
-from tclgraph.training.allocation import reuse_memory
+from tclgraph.allocation import reuse_memory
 from tclgraph.training.checkpoint import (
     Position,
     StoredWeights,

@@ -2,7 +2,7 @@ import ctypes
 
 import pytest
 
-from tclgraph.training.allocation import reuse_memory
+from tclgraph.allocation import reuse_memory
 
 
 class Library:
