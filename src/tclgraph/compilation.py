@@ -41,6 +41,13 @@ REORDERED_SUMS: dict[str, Any] = {
 """Options with which the compiler may reorder sums, and so vectorize them. NaN and infinity are
 handled correctly, and a division by zero gives one of them."""
 
+BORROWING: dict[str, Any] = {"_nrt": False}
+"""Options of a function that a kernel calls and that makes no array: numba need not count
+references. Otherwise every call counts those of all arrays in its arguments, with operations that
+take longer than a few steps of work, most of all if several threads count at the same time."""
+INLINED: dict[str, Any] = {**BORROWING, "forceinline": True}
+"""Options of a small such function: the compiler copies it into the loop that calls it."""
+
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Callable[..., Any]:
     """Compile a function with numba, release the GIL while it runs, and cache it.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.block import NUM_STEADY, STEADY_FEATURES
 from tclgraph.features.columns import NUM_WINDOWS, WINDOWS, ActivityColumn
 from tclgraph.features.link_kernels import is_new_pair
@@ -49,7 +49,7 @@ def no_changes(num_targets: int) -> Any:
     )
 
 
-@kernel
+@kernel(**BORROWING)
 def forget_changes(changed: Changed) -> None:
     """Empty the list of changed targets."""
     for index in range(changed.number[0]):
@@ -57,7 +57,7 @@ def forget_changes(changed: Changed) -> None:
     changed.number[0] = 0
 
 
-@kernel
+@kernel(**INLINED)
 def _mark(target: int, changed: Changed) -> None:
     if target >= 0 and not changed.is_listed[target]:
         changed.is_listed[target] = True
@@ -65,7 +65,7 @@ def _mark(target: int, changed: Changed) -> None:
         changed.number[0] += 1
 
 
-@kernel
+@kernel(**BORROWING)
 def record_events(
     first_event: int, end_event: int, events: Events, nodes: Nodes, changed: Changed
 ) -> None:
@@ -89,7 +89,7 @@ def record_events(
         _mark(source - events.first_target, changed)
 
 
-@kernel
+@kernel(**INLINED)
 def _change_window(event: int, window: int, change: int, events: Events, nodes: Nodes) -> None:
     """Add `change` to the window's numbers of both nodes of an event."""
     source, target = events.node[2 * event], events.node[2 * event + 1]
@@ -99,7 +99,7 @@ def _change_window(event: int, window: int, change: int, events: Events, nodes: 
         nodes.table[source, NodeColumn.LOOPS_HOUR + window] += change
 
 
-@kernel
+@kernel(**BORROWING)
 def slide_windows(
     num_known: int, now: float, events: Events, nodes: Nodes, changed: Changed
 ) -> None:
@@ -120,7 +120,7 @@ def slide_windows(
             _mark(node[2 * event] - events.first_target, changed)
 
 
-@kernel
+@kernel(**INLINED)
 def write_steady(target: int, events: Events, nodes: Nodes, features: Any) -> None:
     """Write the steady features of a target before the logarithm, in their order."""
     state = nodes.table[events.first_target + target]
@@ -133,7 +133,7 @@ def write_steady(target: int, events: Events, nodes: Nodes, features: Any) -> No
     features[_NUM_FIRST_AS_TARGET] = state[NodeColumn.NUM_FIRST_AS_TARGET]
 
 
-@kernel
+@kernel(**INLINED)
 def write_steady_of_target(
     target: int, events: Events, nodes: Nodes, steady: Any, features: Any
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.activity_kernels import (
     Changed,
     forget_changes,
@@ -34,6 +34,7 @@ from tclgraph.features.moving_kernels import (
     write_moving_of_target,
 )
 from tclgraph.features.nearby_kernels import (
+    Nearby,
     count_nearby,
     empty_nearby,
     write_nearby,
@@ -50,6 +51,7 @@ from tclgraph.features.neighbor_kernels import (
 from tclgraph.features.source_kernels import write_source
 from tclgraph.features.walk_kernels import (
     NUM_LANES,
+    Walks,
     empty_walks,
     walk_group,
     write_walk,
@@ -123,14 +125,7 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         write_nearby(column_of, nearby, moving[query])
         last = nodes.table[source, NodeColumn.LAST_INSTANCE]
         write_pairs(query, source, last, now, events, lists, pairs)
-        for index in range(pairs.start[query], pairs.start[query + 1]):
-            target, features = pairs.target[index], pairs.inputs[index, NUM_PAIR_FEATURES:]
-            write_steady_of_target(target, events, nodes, steady_row, features)
-            write_moving_of_target(target, now, events, nodes, ranks, features)
-            write_nearby_of_target(query, target, nearby, features)
-            write_walk_of_target(lane, target, first_target, walks, features)
-        # Here, while they are in cache.
-        log_columns(pairs.inputs[pairs.start[query] : pairs.start[query + 1]], PAIR_IS_LOGARITHM)
+        _write_candidates(query, now, events, nodes, ranks, nearby, walks, steady_row, pairs)
         if queries.reveal:
             update_ranks(known, events, nodes, ranks)
             record_events(known, known + 1, events, nodes, changed)
@@ -151,7 +146,34 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     )
 
 
-@kernel
+@kernel(**BORROWING)
+def _write_candidates(
+    query: int,
+    now: float,
+    events: Events,
+    nodes: Nodes,
+    ranks: RecencyRanks,
+    nearby: Nearby,
+    walks: Walks,
+    steady_row: Any,
+    pairs: Pairs,
+) -> None:
+    """Write the candidate features of the targets of a query's pairs, then all logarithms.
+
+    `steady_row` is memory for the steady features of one target.
+    """
+    lane = query % NUM_LANES
+    first, end = pairs.start[query], pairs.start[query + 1]
+    for index in range(first, end):
+        target, features = pairs.target[index], pairs.inputs[index, NUM_PAIR_FEATURES:]
+        write_steady_of_target(target, events, nodes, steady_row, features)
+        write_moving_of_target(target, now, events, nodes, ranks, features)
+        write_nearby_of_target(query, target, nearby, features)
+        write_walk_of_target(lane, target, events.first_target, walks, features)
+    log_columns(pairs.inputs[first:end], PAIR_IS_LOGARITHM)
+
+
+@kernel(**BORROWING)
 def _choose_pairs(
     first: int,
     end: int,
@@ -173,7 +195,7 @@ def _choose_pairs(
         choose_pairs(query, last, true_target, offset, events, lists, pairs)
 
 
-@kernel
+@kernel(**INLINED)
 def _last_instance(node: int, last: int, first_event: int, end_event: int, events: Events) -> int:
     """Return the last instance of a node after further events, given the last one before them."""
     for event in range(end_event - 1, first_event - 1, -1):
@@ -184,7 +206,7 @@ def _last_instance(node: int, last: int, first_event: int, end_event: int, event
     return last
 
 
-@kernel
+@kernel(**BORROWING)
 def _write_changes(
     position: int,
     column_of: IntArray,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.columns import MAX_PAIRS
 from tclgraph.features.log_arrays import EVENTS_PER_LIST, Events, Hop, Latest, PairLink, Total
 
@@ -15,7 +15,7 @@ LATEST_PAIRS = 32
 """Number of latest pairs that are among them in any case."""
 
 
-@kernel
+@kernel(**BORROWING)
 def list_latest(instance: int, events: Events, row_of: IntArray, latest: IntArray) -> int:
     """List a node's latest neighbors, given its last instance.
 
@@ -56,7 +56,7 @@ def list_latest(instance: int, events: Events, row_of: IntArray, latest: IntArra
     return count
 
 
-@kernel
+@kernel(**INLINED)
 def _add(
     instance: int, target: int, first: int, row: int, row_of: IntArray, latest: IntArray
 ) -> None:
@@ -67,7 +67,7 @@ def _add(
     latest[row, Latest.FIRST_COUNTED] = first
 
 
-@kernel
+@kernel(**INLINED)
 def first_counted(event: int, listed: int, oldest: int, events: Events) -> int:
     """Return the pair's first event among the source's counted events, which begin at `oldest`.
 
@@ -88,7 +88,7 @@ def first_counted(event: int, listed: int, oldest: int, events: Events) -> int:
     return event
 
 
-@kernel
+@kernel(**BORROWING)
 def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_weight: Any) -> int:
     """Choose at most SAMPLED_PAIRS + 1 of a source's pairs to stand for all of them.
 
@@ -120,7 +120,7 @@ def sample_rows(count: int, true_row: int, offset: float, rows: IntArray, log_we
     return chosen
 
 
-@kernel
+@kernel(**INLINED)
 def num_pair_events(event: int, events: Events) -> int:
     """Return the number of events of the same two nodes, up to and including the event."""
     link = events.pairs[event]

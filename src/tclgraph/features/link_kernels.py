@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.columns import MAX_EVENTS, MAX_PAIRS
 from tclgraph.features.latest_kernels import first_counted, list_latest, num_pair_events
 from tclgraph.features.log_arrays import (
@@ -23,7 +23,7 @@ from tclgraph.features.log_arrays import (
 _MIN_ROOM = 4
 
 
-@kernel
+@kernel(**BORROWING)
 def link_events(
     event: int,
     entry: IntArray,
@@ -68,14 +68,14 @@ def link_events(
     return event
 
 
-@kernel
+@kernel(**INLINED)
 def is_new_pair(event: int, events: Events) -> Any:
     """Return whether two different nodes interact for the first time."""
     is_first = events.pairs[event, PairLink.PREVIOUS] < 0
     return is_first and events.node[2 * event] != events.node[2 * event + 1]
 
 
-@kernel
+@kernel(**BORROWING)
 def _has_room(event: int, links: NodeLinks, sizes: IntArray, events: Events) -> Any:
     """Return whether the lists and neighbors that an event may add fit in the arrays."""
     source, target = events.node[2 * event], events.node[2 * event + 1]
@@ -84,7 +84,7 @@ def _has_room(event: int, links: NodeLinks, sizes: IntArray, events: Events) -> 
     return has_lists and len(events.neighbors) - sizes[1] >= most
 
 
-@kernel
+@kernel(**BORROWING)
 def _add_neighbor(
     node: int, neighbor: int, links: NodeLinks, sizes: IntArray, events: Events
 ) -> None:
@@ -101,7 +101,7 @@ def _add_neighbor(
     links.num_neighbors[node] = number + 1
 
 
-@kernel
+@kernel(**BORROWING)
 def _list_neighbors(instance: int, num_listed: int, links: NodeLinks, events: Events) -> Any:
     """List the latest neighbors if it is time to; return the length of `Events.lists` in use."""
     if events.totals[instance, Total.EVENTS] % EVENTS_PER_LIST != 0:
@@ -118,7 +118,7 @@ def _list_neighbors(instance: int, num_listed: int, links: NodeLinks, events: Ev
     return num_listed + 1 + length
 
 
-@kernel
+@kernel(**BORROWING)
 def _link_pair(event: int, previous: int, events: Events) -> None:
     """Write the links of an event to earlier events of its two nodes."""
     pairs, times = events.pairs, events.pair_times
@@ -159,7 +159,7 @@ def _link_pair(event: int, previous: int, events: Events) -> None:
     link[PairLink.JUMP] = further if is_equal else previous
 
 
-@kernel
+@kernel(**BORROWING)
 def _link_node(instance: int, previous: int, events: Events) -> None:
     """Write the links of an instance to the previous instance of its node."""
     hops, node = events.hops, events.node
@@ -180,7 +180,7 @@ def _link_node(instance: int, previous: int, events: Events) -> None:
         hops[previous, Hop.NEXT_NEIGHBOR] = node[instance ^ 1]
 
 
-@kernel
+@kernel(**BORROWING)
 def _count_neighbors(instance: int, events: Events) -> None:
     """Count the neighbors in the node's latest MAX_EVENTS events, which begin at the oldest."""
     hops, pairs, totals = events.hops, events.pairs, events.totals
@@ -198,7 +198,7 @@ def _count_neighbors(instance: int, events: Events) -> None:
     events.is_new[instance] = before | np.uint64(is_new)
 
 
-@kernel
+@kernel(**BORROWING)
 def _list_earlier_targets(event: int, previous: int, events: Events) -> None:
     """List the latest targets of the source, whose previous instance is given."""
     earlier = events.earlier_targets[event]

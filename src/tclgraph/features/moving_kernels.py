@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.block import MOVING_FEATURES
 from tclgraph.features.columns import ActivityColumn
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
@@ -62,7 +62,7 @@ def _ranks(last: IntArray) -> IntArray:
     return np.minimum(rank, np.count_nonzero(last >= 0), dtype=np.int32)
 
 
-@kernel
+@kernel(**BORROWING)
 def update_ranks(event: int, events: Events, nodes: Nodes, ranks: RecencyRanks) -> None:
     """Update the ranks with an event that the nodes do not contain yet."""
     node, first_target, table = events.node, events.first_target, nodes.table
@@ -76,7 +76,7 @@ def update_ranks(event: int, events: Events, nodes: Nodes, ranks: RecencyRanks) 
         _move_to_front(target, table[target, NodeColumn.LAST_INSTANCE] < 0, ranks.by_event)
 
 
-@kernel
+@kernel(**INLINED)
 def _move_to_front(target: int, is_first: bool, rank: IntArray) -> None:
     """Give a target rank 0; its first event also moves the rank that inactive targets share."""
     limit = np.int32(len(rank) + 1) if is_first else rank[target]
@@ -94,7 +94,7 @@ def last_times(columns: IntArray, events: Events, nodes: Nodes) -> Any:
     return times
 
 
-@kernel
+@kernel(**INLINED)
 def update_times(column: int, target: int, events: Events, nodes: Nodes, times: LastTimes) -> None:
     """Update the last times of the target in a column."""
     state = nodes.table[events.first_target + target]
@@ -136,7 +136,7 @@ def write_moving(
         event_rank[:] = target_rank
 
 
-@kernel
+@kernel(**INLINED)
 def write_moving_of_target(
     target: int,
     now: float,

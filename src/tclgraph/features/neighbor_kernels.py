@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, kernel
 from tclgraph.features.columns import (
     MAX_PAIRS,
     NUM_CANDIDATE_FEATURES,
@@ -76,7 +76,7 @@ def empty_lists(num_targets: int) -> Any:
     )
 
 
-@kernel
+@kernel(**BORROWING)
 def choose_pairs(
     query: int,
     last: int,
@@ -107,7 +107,7 @@ def choose_pairs(
     pairs.start[query + 1] = start + num_chosen
 
 
-@kernel
+@kernel(**BORROWING)
 def write_pairs(
     query: int, source: int, last: int, now: float, events: Events, lists: Lists, pairs: Pairs
 ) -> None:
@@ -131,7 +131,7 @@ def write_pairs(
         features[PairColumn.NUM_AFTER_LATEST] = num_after
 
 
-@kernel
+@kernel(**BORROWING)
 def _count_after_latest(
     source: int, last: int, num_neighbors: int, latest: IntArray, events: Events, lists: Lists
 ) -> Any:
@@ -145,7 +145,7 @@ def _count_after_latest(
     return num_after
 
 
-@kernel
+@kernel(**BORROWING)
 def _prefetch_pairs(rows: IntArray, latest: IntArray, events: Events) -> None:
     """Prefetch the links of the chosen pairs, so that cache misses overlap."""
     for row in rows:

@@ -3,13 +3,13 @@
 from typing import Any
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.columns import MAX_LATEST_EVENTS, NUM_WINDOWS, WINDOWS, PairColumn
 from tclgraph.features.latest_kernels import num_pair_events
 from tclgraph.features.log_arrays import Events, Hop, PairLink, PairTime, Total
 
 
-@kernel
+@kernel(**INLINED)
 def write_pair(
     instance: int, rank: int, first: int, last: int, now: float, events: Events, features: Any
 ) -> None:
@@ -55,7 +55,7 @@ def write_pair(
     features[PairColumn.EVENTS_SINCE] = events.totals[last, Total.EVENTS] - number
 
 
-@kernel
+@kernel(**INLINED)
 def _write_windows(
     event: int, first: int, num_counted: int, now: float, events: Events, features: Any
 ) -> None:
@@ -73,7 +73,7 @@ def _write_windows(
         features[PairColumn.IN_HOUR + window] = in_window
 
 
-@kernel
+@kernel(**BORROWING)
 def count_after_latest(
     source: int, last: int, row_of: IntArray, events: Events, counts: Any
 ) -> int:

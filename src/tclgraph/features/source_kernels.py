@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, kernel
 from tclgraph.features.columns import MAX_EVENTS, NUM_WINDOWS, RECENT_EVENTS, SourceColumn
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes, Total
 from tclgraph.features.logarithm_kernels import log_one_plus
 
 
-@kernel
+@kernel(**BORROWING)
 def write_source(source: int, now: float, events: Events, nodes: Nodes, features: Any) -> None:
     """Write the features of a source; all are 0 before."""
     state = nodes.table[source]
@@ -44,7 +44,7 @@ def write_source(source: int, now: float, events: Events, nodes: Nodes, features
         features[SourceColumn.NEW_SHARE_1 + index] = share
 
 
-@kernel
+@kernel(**BORROWING)
 def _num_bits(bits: Any) -> Any:
     """Return the number of bits that are 1, by adding neighboring groups of bits."""
     bits -= (bits >> np.uint64(1)) & np.uint64(0x5555555555555555)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.block import MOVING_FEATURES
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, NearbyColumn
 from tclgraph.features.link_kernels import is_new_pair
@@ -61,6 +61,8 @@ class Walks(NamedTuple):
     """[N] Row of each node in these arrays, or 0 if it gains no neighbor."""
     num_gaining: IntArray
     """[1] Number of rows in use."""
+    after_rows: IntArray
+    """[choices of the last step + 1] Work memory for it."""
 
 
 @kernel
@@ -78,6 +80,7 @@ def empty_walks(num_nodes: int) -> Any:
         np.empty(2 * NUM_LANES + 1, np.int64),
         np.zeros(num_nodes, np.int32),
         np.ones(1, np.int64),
+        np.empty(MAX_CHOICES[2] + 1, np.int32),
     )
 
 
@@ -91,7 +94,7 @@ def _empty_probabilities(num_nodes: int) -> Any:
     )
 
 
-@kernel
+@kernel(**BORROWING)
 def walk_group(
     source: IntArray,
     columns: IntArray,
@@ -130,7 +133,7 @@ def walk_group(
     walks.num_gaining[0] = 1
 
 
-@kernel
+@kernel(**BORROWING)
 def _note_gains(event: int, lane: int, events: Events, walks: Walks) -> None:
     """Note that the nodes of a new pair have one neighbor more from a lane on."""
     if not is_new_pair(event, events):
@@ -148,7 +151,7 @@ def _note_gains(event: int, lane: int, events: Events, walks: Walks) -> None:
         walks.num_gains[row] += 1
 
 
-@kernel
+@kernel(**BORROWING)
 def _step(
     most: int,
     before: Probabilities,
@@ -178,7 +181,7 @@ def _step(
     after.num_rows[0] = num_rows
 
 
-@kernel
+@kernel(**BORROWING)
 def _last_step(
     most: int,
     before: Probabilities,
@@ -188,8 +191,7 @@ def _last_step(
     walks: Walks,
 ) -> None:
     """Compute the same for the last step, but only for nodes that have a row already."""
-    value, row_of = after.value, after.row_of
-    after_rows = np.empty(most + 1, np.int32)
+    value, row_of, after_rows = after.value, after.row_of, walks.after_rows
     for row in range(1, before.num_rows[0]):
         _prefetch_next_rows(row, most, before, events, nodes)
         for gain in range(_num_gains(before.node[row], walks) + 1):
@@ -206,7 +208,7 @@ def _last_step(
                 store(value, after_row, 0, load(value, after_row, 0, NUM_LANES) + share)
 
 
-@kernel
+@kernel(**INLINED)
 def _num_gains(node: int, walks: Walks) -> int:
     """Return how many neighbors a node gains within the group."""
     gains = np.int64(walks.gains_of[node])
@@ -214,7 +216,7 @@ def _num_gains(node: int, walks: Walks) -> int:
     return number
 
 
-@kernel
+@kernel(**INLINED)
 def _choices(node: int, gain: int, most: int, events: Events, nodes: Nodes) -> Any:
     """Return the first and the end of at most so many choices of a node after some gains."""
     start = events.neighbor_start[node]
@@ -222,7 +224,7 @@ def _choices(node: int, gain: int, most: int, events: Events, nodes: Nodes) -> A
     return max(start, end - most), end
 
 
-@kernel
+@kernel(**INLINED)
 def _share(row: int, gain: int, before: Probabilities, walks: Walks) -> Any:
     """Return a row's probabilities in the lanes in which its node has gained `gain` neighbors.
 
@@ -238,7 +240,7 @@ def _share(row: int, gain: int, before: Probabilities, walks: Walks) -> Any:
     return share * (is_from - load(walks.is_from, end, 0, NUM_LANES))
 
 
-@kernel
+@kernel(**INLINED)
 def _prefetch_next_rows(
     row: int, most: int, before: Probabilities, events: Events, nodes: Nodes
 ) -> None:
@@ -257,14 +259,14 @@ def _prefetch_next_rows(
     prefetch(events.neighbor_start, later)
 
 
-@kernel
+@kernel(**BORROWING)
 def _forget(probabilities: Probabilities) -> None:
     for row in range(1, probabilities.num_rows[0]):
         probabilities.row_of[probabilities.node[row]] = 0
     probabilities.num_rows[0] = 1
 
 
-@kernel
+@kernel(**INLINED)
 def _row_of(node: int, probabilities: Probabilities) -> Any:
     """Return the row of a node; a new one is 0."""
     row = np.int64(probabilities.row_of[node])
@@ -277,7 +279,7 @@ def _row_of(node: int, probabilities: Probabilities) -> Any:
     return row
 
 
-@kernel
+@kernel(**BORROWING)
 def write_walk(lane: int, columns: IntArray, first_target: int, walks: Walks, rows: Any) -> None:
     """Write the walk feature of all columns to the moving features of a query."""
     feature, value, row_of = rows[_MOVING_ROW], walks.result.value, walks.result.row_of
@@ -286,7 +288,7 @@ def write_walk(lane: int, columns: IntArray, first_target: int, walks: Walks, ro
     log_all(feature)
 
 
-@kernel
+@kernel(**INLINED)
 def write_walk_of_target(
     lane: int, target: int, first_target: int, walks: Walks, features: Any
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from torch.nn.utils import clip_grad_norm_
 
+from tclgraph.allocation import reuse_memory
 from tclgraph.arrays import IntArray
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
@@ -22,7 +23,6 @@ from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
 from tclgraph.threads import use_torch_threads
-from tclgraph.allocation import reuse_memory
 from tclgraph.training.checkpoint import (
     Position,
     StoredWeights,
