@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tclgraph.arrays import FloatArray, IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, kernel
 from tclgraph.events.pair_table import PairTable
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -137,7 +137,7 @@ def _link(first: int, source: IntArray, earlier: IntArray, newest: IntArray) -> 
         newest[source[entry]] = entry
 
 
-@kernel
+@kernel(**BORROWING)
 def record_interaction(columns: PairColumns, entry: int, time: float, number: int) -> None:
     """Count an interaction of a pair."""
     columns.num_interactions[entry] += 1

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 
 _FREE = -1
 _MIN_SLOTS = 16
@@ -107,7 +107,7 @@ def add_pair(table: PairArrays, first: int, second: int) -> Any:
     return table, entry
 
 
-@kernel
+@kernel(**BORROWING)
 def find_pair(table: PairArrays, first: int, second: int) -> int:
     """Return the entry of a pair, or -1 if the pair is not in the table."""
     entry: int = table.slots[_slot_of(table, first, second)]
@@ -144,7 +144,7 @@ def _doubled(table: PairArrays) -> Any:
     return larger
 
 
-@kernel
+@kernel(**BORROWING)
 def _slot_of(table: PairArrays, first: int, second: int) -> int:
     """Return the slot that holds a pair, or else the free slot that it belongs in."""
     last = len(table.slots) - 1
@@ -156,7 +156,7 @@ def _slot_of(table: PairArrays, first: int, second: int) -> int:
         slot = (slot + 1) & last
 
 
-@kernel
+@kernel(**INLINED)
 def _hash(first: int, second: int) -> np.int64:
     """Mix the bits of a pair as SplitMix64 does: node numbers differ in their low bits only."""
     mixed = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(second)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, INLINED, kernel
 
 _EMPTY = -1  # an unused place of a hash table
 
@@ -33,7 +33,7 @@ class SubgraphMembers(NamedTuple):
     """Row of each member, stream by stream: the root, then both instances of each event."""
 
 
-@kernel
+@kernel(**BORROWING)
 def reach(
     instance: int,
     num_steps: int,
@@ -79,7 +79,7 @@ def _empty_table(num_entries: int) -> IntArray:
     return np.full(size, _EMPTY, np.int64)
 
 
-@kernel
+@kernel(**INLINED)
 def _find_pair(
     table: IntArray, first_column: IntArray, second_column: IntArray, first: int, second: int
 ) -> Any:

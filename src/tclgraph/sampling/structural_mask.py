@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tclgraph.arrays import IntArray
-from tclgraph.compilation import kernel
+from tclgraph.compilation import BORROWING, kernel
 from tclgraph.sampling.kernels import SubgraphMembers
 
 # A signature is an integer with 3 bits for each of the first 20 events that a query attends to.
@@ -31,7 +31,7 @@ _NO_SIGNATURE = -1
 _NO_QUERY = -1
 
 
-@kernel
+@kernel(**BORROWING)
 def attend(
     row: int,
     depth: int,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tclgraph.arrays import IntArray, RealArray
-from tclgraph.compilation import REORDERED_SUMS, kernel
+from tclgraph.compilation import BORROWING, REORDERED_SUMS, kernel
 from tclgraph.features.block import NUM_MOVING, NUM_STEADY
 
 # The loops over moving features are unrolled by hand: w0 to w7, m0 to m7 and so on.
@@ -63,7 +63,7 @@ def forward(
             _add_units(unit, moving, base, weights.moving, coefficient[query], score)
 
 
-@kernel(**REORDERED_SUMS)
+@kernel(**REORDERED_SUMS, **BORROWING)
 def _add_units(
     unit: int,
     moving: Any,
@@ -135,7 +135,7 @@ def backward(
         _close_column(column, steady[column], column_sum, weight_gradient)
 
 
-@kernel(**REORDERED_SUMS)
+@kernel(**REORDERED_SUMS, **BORROWING)
 def _unit_gradient(
     coefficient: float,
     moving: Any,
@@ -192,7 +192,7 @@ def _moving_rows(query: int, first: int, last: int, candidates: Candidates) -> A
     )
 
 
-@kernel(**REORDERED_SUMS)
+@kernel(**REORDERED_SUMS, **BORROWING)
 def _row(weight: RealArray, unit: int) -> Any:
     """Return the weights of a unit as numbers, which the compiler keeps in registers."""
     row = weight[unit]
@@ -208,7 +208,7 @@ def _steady_part(first: int, last: int, candidates: Candidates, weights: Weights
     return base
 
 
-@kernel(**REORDERED_SUMS)
+@kernel(**REORDERED_SUMS, **BORROWING)
 def _set_column(base: RealArray, column: int, steady: RealArray, weights: Weights) -> None:
     for unit in range(len(base)):
         value = weights.bias[unit]
@@ -217,7 +217,7 @@ def _set_column(base: RealArray, column: int, steady: RealArray, weights: Weight
         base[unit, column] = value
 
 
-@kernel(**REORDERED_SUMS)
+@kernel(**REORDERED_SUMS, **BORROWING)
 def _close_column(column: int, steady: RealArray, column_sum: RealArray, gradient: Weights) -> None:
     """Add a column's sums to the gradients of bias and steady weights, and clear the sums."""
     for unit in range(len(column_sum)):
