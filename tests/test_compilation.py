@@ -8,8 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from numba import njit
+from numpy.testing import assert_allclose
 
 from tclgraph import compilation
 
@@ -195,3 +199,26 @@ def test_a_user_without_a_home_folder_has_no_user_cache(monkeypatch: pytest.Monk
     monkeypatch.setattr(compilation._numba_config, "CACHE_DIR", "")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert list(compilation._cache_roots(Path("room/file.py"))) == [Path("room/__pycache__")]
+
+
+@pytest.mark.parametrize("options", [compilation.BORROWING, compilation.INLINED])
+def test_a_borrowing_function_counts_no_references(options: dict[str, Any]) -> None:
+    @njit(**options)  # type: ignore[untyped-decorator]
+    def add_row(row: int, values: Any, total: Any) -> None:
+        numbers = values[row]
+        for column in range(len(numbers)):
+            total[column] += numbers[column]
+
+    @njit
+    def sum_rows(values: Any) -> Any:
+        total = np.zeros(values.shape[1])
+        for row in range(len(values)):
+            add_row(row, values, total)
+        return total
+
+    values = np.random.default_rng(0).random((100, 3))
+    before = sys.getrefcount(values)
+    for _ in range(10):
+        assert_allclose(sum_rows(values), values.sum(axis=0))
+    assert sys.getrefcount(values) == before
+    assert "NRT_incref" not in add_row.inspect_llvm(add_row.signatures[0])

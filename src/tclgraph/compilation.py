@@ -42,9 +42,10 @@ REORDERED_SUMS: dict[str, Any] = {
 handled correctly, and a division by zero gives one of them."""
 
 BORROWING: dict[str, Any] = {"_nrt": False}
-"""Options of a function that a kernel calls and that makes no array: numba need not count
-references. Otherwise every call counts those of all arrays in its arguments, with operations that
-take longer than a few steps of work, most of all if several threads count at the same time."""
+"""Options of a function that kernels call and that neither makes nor returns an array. Then numba
+does not count references. Otherwise every call counts those to all arrays in its arguments, with
+operations that are slow, most of all if several threads count at the same time. numba has no public
+name for this option; a test notices if it is gone."""
 INLINED: dict[str, Any] = {**BORROWING, "forceinline": True}
 """Options of a small such function: the compiler copies it into the loop that calls it."""
 
