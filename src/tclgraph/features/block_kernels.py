@@ -88,7 +88,6 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     moving = np.empty((num_queries, NUM_MOVING, num_columns), np.float32)
     pairs = empty_pairs(num_queries, num_targets, is_sampled)
     lists = empty_lists(num_targets)
-    steady_row = np.empty(NUM_STEADY, np.float32)
 
     column_of = np.full(num_targets, -1, np.int64)
     for column in range(num_columns):
@@ -125,7 +124,7 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         write_nearby(column_of, nearby, moving[query])
         last = nodes.table[source, NodeColumn.LAST_INSTANCE]
         write_pairs(query, source, last, now, events, lists, pairs)
-        _write_candidates(query, now, events, nodes, ranks, nearby, walks, steady_row, pairs)
+        _write_candidates(query, now, events, nodes, ranks, nearby, walks, pairs)
         if queries.reveal:
             update_ranks(known, events, nodes, ranks)
             record_events(known, known + 1, events, nodes, changed)
@@ -155,18 +154,14 @@ def _write_candidates(
     ranks: RecencyRanks,
     nearby: Nearby,
     walks: Walks,
-    steady_row: Any,
     pairs: Pairs,
 ) -> None:
-    """Write the candidate features of the targets of a query's pairs, then all logarithms.
-
-    `steady_row` is memory for the steady features of one target.
-    """
+    """Write the candidate features of the targets of a query's pairs, then all logarithms."""
     lane = query % NUM_LANES
     first, end = pairs.start[query], pairs.start[query + 1]
     for index in range(first, end):
         target, features = pairs.target[index], pairs.inputs[index, NUM_PAIR_FEATURES:]
-        write_steady_of_target(target, events, nodes, steady_row, features)
+        write_steady_of_target(target, events, nodes, pairs.steady, features)
         write_moving_of_target(target, now, events, nodes, ranks, features)
         write_nearby_of_target(query, target, nearby, features)
         write_walk_of_target(lane, target, events.first_target, walks, features)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import BORROWING, kernel
+from tclgraph.features.block import NUM_STEADY
 from tclgraph.features.columns import (
     MAX_PAIRS,
     NUM_CANDIDATE_FEATURES,
@@ -33,6 +34,8 @@ class Pairs(NamedTuple):
     target: IntArray
     log_weight: Any
     inputs: Any
+    steady: Any
+    """[NUM_STEADY] Work memory: steady features of one target."""
 
 
 class Lists(NamedTuple):
@@ -60,6 +63,7 @@ def empty_pairs(num_queries: int, num_targets: int, is_sampled: bool) -> Any:
         np.empty(room, np.int64),
         np.empty(room if is_sampled else 0, np.float32),
         np.empty((room, NUM_PAIR_FEATURES + NUM_CANDIDATE_FEATURES), np.float32),
+        np.empty(NUM_STEADY, np.float32),
     )
 
 
