@@ -4,7 +4,7 @@
 
 The change in speed came with four bounds: pairs with a source's latest 512 neighbors only, a sample
 of pairs in training (see `features/latest_kernels`), 128 events with the latest neighbor whose next
-events count, and fewer choices in the later steps of a walk. All other features are the same. Here
+events count, and fewer choices in the last step of a walk. All other features are the same. Here
 the ranker without an encoder is trained for four epochs with both packages (see `benchmarks.speed`
 for how the package before is unpacked) and ranks the validation events. A metric is unchanged if
 its mean over seeds moves by at most one deviation over the seeds before; else it is better or

@@ -181,9 +181,9 @@ class NearbyColumn(IntEnum):
     WALK = 3
     """Probability that a random walk of three steps from the source ends at the candidate.
 
-    The first step goes to one of the 64 neighbors that a node gained last, the second to one of 32
-    and the third to one of 16, all equally likely. The probability is divided by a tenth of the
-    probability of a uniform choice among all targets.
+    The first two steps go to one of the 64 neighbors that a node gained last, the third to one of
+    the 32, all equally likely. The probability is divided by a tenth of the probability of a uniform
+    choice among all targets.
     """
 
 

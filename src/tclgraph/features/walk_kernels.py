@@ -19,8 +19,8 @@ from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 from tclgraph.features.logarithm_kernels import log_all
 from tclgraph.lanes import load, prefetch, store
 
-MAX_CHOICES = (64, 32, 16)
-"""Number of newest neighbors among which each step chooses; later steps start from more nodes."""
+MAX_CHOICES = (64, 64, 32)
+"""Number of newest neighbors among which each step chooses; the last starts from most nodes."""
 NUM_LANES = 32
 """Number of queries in a group."""
 WALK_SCALE = 10.0
