@@ -134,7 +134,8 @@ def long_stream(kind: GraphKind) -> EventStream:
 
     Source 0 has most events; it interacted with ten of its neighbors only at the beginning, and
     with most others again and again. Source 1 has four neighbors in its latest 130 events. Most
-    events of source 2 are with one neighbor. Two targets have 70 more neighbors.
+    events of source 2 are with one neighbor. Two targets have 70 more neighbors, and
+    source 0 interacts with these two late.
     """
     random = np.random.default_rng(7)
     num_events = 3_600
@@ -143,7 +144,8 @@ def long_stream(kind: GraphKind) -> EventStream:
     target[:60] = random.integers(0, 10, 60)
     target[np.flatnonzero(source == 1)[-130:]] = random.integers(90, 94, 130)
     target[source == 2] = np.where(random.random(np.count_nonzero(source == 2)) < 0.8, 80, 81)
-    source[60:200], target[60:200] = np.repeat(np.arange(6, 76), 2), np.tile([90, 91], 70)
+    source[60:200], target[60:200] = np.repeat(np.arange(6, 76), 2), np.tile([98, 99], 70)
+    target[:1_000][(source[:1_000] == 0) & (target[:1_000] >= 98)] -= 50
     if kind == "one-mode":
         target += 76
         is_turned = random.random(num_events) < 0.3

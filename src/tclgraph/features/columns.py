@@ -182,8 +182,8 @@ class NearbyColumn(IntEnum):
     """Probability that a random walk of three steps from the source ends at the candidate.
 
     The first two steps go to one of the 64 neighbors that a node gained last, the third to one of
-    the 32, all equally likely. The probability is divided by a tenth of the probability of a uniform
-    choice among all targets.
+    the 32, all equally likely. The probability is divided by a tenth of that of a uniform choice
+    among all targets.
     """
 
 
