@@ -26,10 +26,11 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, FloatArray, IntArray, RealArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
 from tclgraph.layers.folded_attention import Past
 from tclgraph.layers.pair_decoder import PairDecoder
 from tclgraph.layers.time_encoding import TimeEncoding
@@ -43,9 +44,8 @@ from tclgraph.sampling.recent_neighbors import (
 )
 from tclgraph.training.config import TrainingConfig
 
-CHUNK_SIZE = 2048
-"""Number of vectors (rows times query times) to encode per chunk, so that intermediate arrays fit
-in cache."""
+CELLS_PER_JOB = 8192
+"""Number of vectors that a thread computes at a time."""
 ROWS_PER_CHUNK = 256
 """Number of rows to encode per chunk if every row has a single time."""
 
@@ -324,3 +324,14 @@ def write_rows(table: Tensor, start: int, rows: Tensor) -> Tensor:
         table = larger
     table[start : start + len(rows)] = rows
     return table
+
+
+def as_array(tensor: Tensor) -> RealArray:
+    """Return a tensor without gradients as an array, which shares its memory on the CPU."""
+    array: RealArray = tensor.detach().contiguous().cpu().numpy()
+    return array
+
+
+def as_columns(rows: Tensor) -> RealArray:
+    """Return an array with these rows as columns, and with further columns that kernels expect."""
+    return as_array(functional.pad(rows.T, (0, CELLS_AT_ONCE)))

@@ -16,24 +16,20 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import BoolArray, IntArray, RealArray, ScoreArray
+from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
-    CHUNK_SIZE,
+    CELLS_PER_JOB,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
     Versions,
+    as_array,
+    as_columns,
 )
+from tclgraph.baselines.tgn_kernels import TargetWeights, score_targets
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention
-from tclgraph.layers.segment_kernels import (
-    Segments,
-    StateTables,
-    attend_segments,
-    cell_chunks,
-    score_segments,
-    segment_keys,
-)
+from tclgraph.layers.segment_kernels import Queries, Segments, StateTables, cell_chunks
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
@@ -235,8 +231,12 @@ class TGN(AttentionModel):
         self._attention = FoldedAttention(network.attention, network.encoding)
         # A target's vector is read only by the decoder, so both linear maps become a single map.
         decoder = network.decoder.second_half.weight
-        self._output = decoder @ network.output.weight
-        self._output_bias = decoder @ network.output.bias
+        self._weights = TargetWeights(
+            code=as_array(self._attention.value_by_time),
+            output=as_array((decoder @ network.output.weight).T),
+            output_bias=as_array(decoder @ network.output.bias),
+            score=as_array(network.decoder.output.weight[0]),
+        )
 
     def _set_states(self, state: Tensor) -> None:
         """Set the table of states, and compute what attention needs of each."""
@@ -246,11 +246,11 @@ class TGN(AttentionModel):
         self._hidden = self.network.hidden(state)
         self._state = state
         self._tables = StateTables(
-            state=_array(state),
-            query=_array(attention.queries(state)),
-            value=_array(value),
-            hidden=_array(self._hidden),
-            turns=_array(self._turns),
+            state=as_array(state),
+            query=as_array(attention.queries(state)),
+            value=as_array(value),
+            hidden=as_array(self._hidden),
+            turns=as_array(self._turns),
         )
 
     def _set_versions(self, current: IntArray, begin: int, end: int, first_state: int) -> None:
@@ -286,32 +286,13 @@ class TGN(AttentionModel):
             end=versions.end,
         )
         scores = np.empty((len(now_BP), len(targets)), dtype=self._tables.state.dtype)
-        now, source = _array(now_BP), _array(source_BH)
-        decoder = self.network.decoder.output
-        weight = _array(decoder.weight[0])
-
-        @torch.no_grad()
-        def score_cells(first: int, last: int) -> None:
-            hidden = self._hidden_cells(first, last, segments, now, now_BP)
-            target = functional.linear(hidden, self._output, self._output_bias)
-            score_segments(first, last, segments, _array(target), source, weight, scores)
-
-        run_all([partial(score_cells, *chunk) for chunk in cell_chunks(segments, CHUNK_SIZE)])
-        return torch.from_numpy(scores).to(now_BP) + decoder.bias
-
-    def _hidden_cells(
-        self, first: int, last: int, segments: Segments, now: RealArray, now_BP: Tensor
-    ) -> Tensor:
-        """Return the hidden layer of the cells of segments, [M, D]."""
-        attention, tables = self._attention, self._tables
-        key, fixed = segment_keys(first, last, segments, tables)
-        # Versions are sorted by their first query.
-        start, stop = int(segments.begin[first]), int(segments.end[first:last].max())
-        match = torch.from_numpy(key).to(now_BP) @ now_BP[start:stop].T
-        match += torch.from_numpy(fixed).to(now_BP)[:, None]
-        code, output = attend_segments(first, last, segments, tables, now, _array(match), start)
-        attended = torch.from_numpy(output).to(now_BP)
-        return attended.addmm_(torch.from_numpy(code).to(now_BP), attention.value_by_time).relu_()
+        queries = Queries(as_columns(now_BP), as_columns(source_BH))
+        inputs = segments, self._tables, self._weights, queries, scores
+        jobs = [
+            partial(score_targets, *rows, *inputs) for rows in cell_chunks(segments, CELLS_PER_JOB)
+        ]
+        run_all(jobs)
+        return torch.from_numpy(scores).to(now_BP) + self.network.decoder.output.bias
 
     def _versions(
         self, node: IntArray, neighbors: RecentNeighbors, num_revealed: IntArray
@@ -371,9 +352,3 @@ class TGN(AttentionModel):
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.append_turns(0)
         self._memory = tensors["memory"].to(self.config.device)
-
-
-def _array(tensor: Tensor) -> RealArray:
-    """Return a tensor without gradients as an array, which shares its memory on the CPU."""
-    array: RealArray = tensor.detach().contiguous().cpu().numpy()
-    return array

@@ -1,11 +1,13 @@
 """Temporal attention of segments on the CPU, as compiled loops without gradients.
 
-A *segment* is a node whose vector, neighbors and neighbors' vectors stay the same over consecutive
-queries. A *cell* is a segment at a query. Nothing is padded and nothing is copied per neighbor:
-segments refer to rows of tables. All projections that depend on a cell are left to matrix products.
+A *segment* is a node whose neighbors and neighbors' vectors stay the same over consecutive queries.
+A *cell* is a segment at a query. Nothing is padded and nothing is copied per neighbor: segments
+refer to rows of tables. A vector holds a number of several adjacent cells (see `cell_kernels`). The
+last vector of a segment may reach into the cells of the next one, which are written later.
 
 Shapes: S segments, N neighbors of a segment, B queries, M cells, H heads, D width of a node,
-T width of a time code, E = D + T, P = 2T turns of a timestamp, F output width.
+T width of a time code, E = D + T, P = 2T turns of a timestamp, F output width, K hidden width of a
+decoder. The arrays with queries or cells as columns have `CELLS_AT_ONCE` further columns.
 """
 
 from collections.abc import Iterator
@@ -15,7 +17,21 @@ import numpy as np
 
 from tclgraph.arrays import IntArray, RealArray
 from tclgraph.compilation import REORDERED_SUMS, kernel
-from tclgraph.layers.exponential import exponential
+from tclgraph.lanes import (
+    exp,
+    fill,
+    load,
+    load_column,
+    load_rows,
+    maximum,
+    outer,
+    repeat,
+    store,
+    store_rows,
+)
+from tclgraph.layers.cell_kernels import BLOCK, CELLS_AT_ONCE, ROWS_AT_ONCE, fill_rows, sums_of
+
+KEYS_AT_ONCE = 4
 
 
 class StateTables(NamedTuple):
@@ -31,6 +47,49 @@ class StateTables(NamedTuple):
     """[state, F] Vectors to which the attention output is added."""
     turns: RealArray
     """[event, P]"""
+
+
+class NeighborTables(NamedTuple):
+    """What attention needs of the neighbors of segments, if the vectors of nodes depend on time."""
+
+    start: IntArray
+    """[S] Row of the segment's first neighbor; its other neighbors follow."""
+    key: RealArray
+    """[row, H, D] Keys in the space of the node's own vector."""
+    fixed: RealArray
+    """[row, H] Matches with the constant part of the query."""
+    value: RealArray
+    """[row, H, F] Values, without their time codes."""
+    turns: RealArray
+    """[event, P]"""
+
+
+class Queries(NamedTuple):
+    """Queries, as columns."""
+
+    turns: RealArray
+    """[P, B] Turns of the query times."""
+    source: RealArray
+    """[K, B] Hidden input of the decoder from the sources."""
+
+
+class MovingCells(NamedTuple):
+    """Cells of nodes whose vectors depend on time."""
+
+    time_query: RealArray
+    """[H · T, M] Queries in the space of the time codes."""
+    hidden: RealArray
+    """[F, M] Vectors to which the attention output is added; the first D rows are the nodes' own
+    vectors."""
+
+
+class Attended(NamedTuple):
+    """Output of attention, which a product of the time codes and a matrix completes."""
+
+    code: RealArray
+    """[H · T, M] Mean time codes of the heads, one after the other."""
+    sums: RealArray
+    """[F, M] Sums of the hidden vector and the mean values."""
 
 
 class Segments(NamedTuple):
@@ -63,181 +122,253 @@ def cell_chunks(segments: Segments, size: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-@kernel(**REORDERED_SUMS)
-def segment_keys(first: int, last: int, segments: Segments, tables: StateTables) -> Any:
-    """Return the turns of neighbors times the queries, [keys, P], and the matches without time.
+class Work(NamedTuple):
+    """Work memory for a segment; a key is a neighbor and a head."""
 
-    Only the segments from `first` to `last` are read. Each has a key per neighbor and head.
+    turns: RealArray
+    """[N, P]"""
+    key: RealArray
+    """[keys, P or D]"""
+    fixed: RealArray
+    """[1, keys] Matches that do not depend on the query."""
+    value: RealArray
+    """[keys, F]"""
+    weight: RealArray
+    """[keys, CELLS_AT_ONCE]"""
+    start: RealArray
+    """[F, CELLS_AT_ONCE] Hidden vector of the node."""
+    query: RealArray
+    """[P, CELLS_AT_ONCE] Query of a head times the turns of the queries."""
+
+
+@kernel
+def work_memory(most: int, size: int, key_width: int, value: RealArray) -> Any:
+    """Return work memory for at most `most` neighbors, with `size` turns and values like these."""
+    _, heads, width = value.shape
+    num_keys, dtype = most * heads + KEYS_AT_ONCE, value.dtype
+    return Work(
+        np.zeros((most + KEYS_AT_ONCE, size), dtype),
+        np.zeros((num_keys, key_width), dtype),
+        np.zeros((1, num_keys), dtype),
+        np.zeros((num_keys, width), dtype),
+        np.zeros((num_keys, CELLS_AT_ONCE), dtype),
+        np.zeros((width, CELLS_AT_ONCE), dtype),
+        np.zeros((size, CELLS_AT_ONCE), dtype),
+    )
+
+
+@kernel
+def segments_up_to(first: int, last: int, segments: Segments, size: int) -> Any:
+    """Return the end of a range of segments from `first` on with at most `size` cells, and these.
+
+    The range has at least one segment.
     """
-    heads, full = tables.query.shape[1:]
-    num_keys = heads * segments.num_neighbors[first:last].sum()
-    key = np.empty((num_keys, tables.turns.shape[1]), tables.turns.dtype)
-    fixed = np.empty(num_keys, key.dtype)
-    time_width = tables.turns.shape[1] // 2
-    width, row = full - time_width, 0
-    for segment in range(first, last):
-        query = tables.query[segments.own[segment]]
-        for place in range(segments.num_neighbors[segment]):
-            state = tables.state[segments.neighbor[segment, place]]
-            turns = tables.turns[segments.event[segment, place]]
-            for head in range(heads):
-                match = query.dtype.type(0.0)
-                for column in range(width):
-                    match += query[head, column] * state[column]
-                fixed[row] = match
-                for column in range(time_width):
-                    key[row, column] = query[head, width + column] * turns[column]
-                for column in range(time_width):
-                    key[row, time_width + column] = (
-                        query[head, width + column] * turns[time_width + column]
-                    )
-                row += 1
-    return key, fixed
+    stop, num_cells = first, 0
+    while stop < last:
+        more = segments.end[stop] - segments.begin[stop]
+        if stop > first and num_cells + more > size:
+            break
+        stop, num_cells = stop + 1, num_cells + more
+    return stop, num_cells
 
 
-@kernel(**REORDERED_SUMS)
+@kernel
 def attend_segments(
     first: int,
     last: int,
     segments: Segments,
     tables: StateTables,
     now: RealArray,
-    match: RealArray,
-    first_query: int,
-) -> Any:
-    """Return the mean time codes, [M, H · T], and the sums of hidden vector and mean value, [M, F].
+    work: Work,
+    attended: Attended,
+) -> None:
+    """Write the output of attention of the segments from `first` to `last`.
 
-    `now` has the turns of the queries, [B, P], and `match` the matches of all keys at the queries
-    from `first_query` on; they become weights.
+    `now` has the turns of the queries, [P, B].
     """
-    heads, most = tables.query.shape[1], segments.neighbor.shape[1]
-    num_cells = (segments.end[first:last] - segments.begin[first:last]).sum()
-    code = np.empty((num_cells, heads * (now.shape[1] // 2)), now.dtype)
-    output = np.empty((num_cells, tables.value.shape[2]), now.dtype)
-    # The compiler vectorizes loops over small local arrays.
-    turns = np.empty((most, now.shape[1]), now.dtype)
-    value = np.empty((most * heads, tables.value.shape[2]), now.dtype)
-    sums = np.empty(max(now.shape[1], tables.value.shape[2]), now.dtype)
-    highest, total = np.empty(len(now), now.dtype), np.empty(len(now), now.dtype)
-    cell = key = 0
+    heads, cell = tables.query.shape[1], 0
     for segment in range(first, last):
-        begin, end = segments.begin[segment], segments.end[segment]
-        count = segments.num_neighbors[segment]
-        for place in range(count):
-            turns[place] = tables.turns[segments.event[segment, place]]
-            for head in range(heads):
-                value[place * heads + head] = tables.value[segments.neighbor[segment, place], head]
-        weight = match[key : key + count * heads, begin - first_query : end - first_query]
-        _softmax(count, heads, weight, highest, total)
-        hidden = tables.hidden[segments.own[segment]]
-        stop = cell + end - begin
-        _mean_codes(heads, turns[:count], weight, now[begin:end], sums, code[cell:stop])
-        _mean_values(value[: count * heads], weight, hidden, sums, output[cell:stop])
-        cell, key = stop, key + count * heads
-    return code, output
+        count, end = segments.num_neighbors[segment], segments.end[segment]
+        _gather(segment, segments, tables, work)
+        fill_rows(tables.hidden[segments.own[segment]], work.start, 0, 1)
+        for query in range(segments.begin[segment], end, CELLS_AT_ONCE):
+            _match(heads * count, query, work, now)
+            _softmax(heads, count, work.weight)
+            _mean_codes(count, query, cell, work, now, attended.code)
+            _mean_values(heads * count, cell, work, work.start, 0, attended.sums)
+            cell += min(CELLS_AT_ONCE, end - query)
 
 
-@kernel(**REORDERED_SUMS)
-def _softmax(
-    count: int, heads: int, weight: RealArray, highest: RealArray, total: RealArray
-) -> None:
-    """Turn matches, [N · H, queries], into weights that sum to 1 over the neighbors.
-
-    `highest` and `total` are work memory, with a number per query.
-    """
-    size = weight.shape[1]
-    for head in range(heads):
-        for query in range(size):
-            highest[query] = -np.inf
-        for row in range(head, count * heads, heads):
-            for query in range(size):
-                highest[query] = max(highest[query], weight[row, query])
-        for row in range(head, count * heads, heads):
-            for query in range(size):
-                weight[row, query] = exponential(weight[row, query] - highest[query])
-        for query in range(size):
-            total[query] = 0.0
-        for row in range(head, count * heads, heads):
-            for query in range(size):
-                total[query] += weight[row, query]
-        for row in range(head, count * heads, heads):
-            for query in range(size):
-                weight[row, query] /= total[query]
-
-
-@kernel(**REORDERED_SUMS)
-def _mean_codes(
-    heads: int,
-    turns: RealArray,
-    weight: RealArray,
+@kernel
+def attend_moving_segments(
+    first: int,
+    last: int,
+    segments: Segments,
+    tables: NeighborTables,
+    moving: MovingCells,
     now: RealArray,
-    sums: RealArray,
-    code: RealArray,
+    work: Work,
+    attended: Attended,
 ) -> None:
-    """Write the mean time codes of the heads, one after the other, [queries, H · T]."""
-    count, size = turns.shape
-    width = size // 2
-    for query in range(len(now)):
+    """Write the same as `attend_segments` for nodes whose vectors depend on time."""
+    heads, cell = tables.value.shape[1], 0
+    for segment in range(first, last):
+        count, end = segments.num_neighbors[segment], segments.end[segment]
+        _gather_moving(segment, segments, tables, work)
+        for query in range(segments.begin[segment], end, CELLS_AT_ONCE):
+            for head in range(heads):
+                _multiply_query(head, query, cell, moving.time_query, now, work.query)
+                _match_moving(head, count, cell, work, moving.hidden)
+            _softmax(heads, count, work.weight)
+            _mean_codes(count, query, cell, work, now, attended.code)
+            _mean_values(heads * count, cell, work, moving.hidden, cell, attended.sums)
+            cell += min(CELLS_AT_ONCE, end - query)
+
+
+@kernel(**REORDERED_SUMS)
+def _gather(segment: int, segments: Segments, tables: StateTables, work: Work) -> None:
+    """Copy what the segment needs of its neighbors, and compute its keys."""
+    heads, full = tables.query.shape[1:]
+    count, size = segments.num_neighbors[segment], tables.turns.shape[1]
+    time_width = size // 2
+    width = full - time_width
+    query = tables.query[segments.own[segment]]
+    for place in range(count):
+        state = tables.state[segments.neighbor[segment, place]]
+        turns = tables.turns[segments.event[segment, place]]
+        work.turns[place] = turns
         for head in range(heads):
-            for column in range(size):
-                sums[column] = 0.0
-            place = 0
-            # Four at a time, so that the sums are read and written less often.
-            while place + 4 <= count:
-                row = place * heads + head
-                a, b = weight[row, query], weight[row + heads, query]
-                c, d = weight[row + 2 * heads, query], weight[row + 3 * heads, query]
-                for column in range(size):
-                    sums[column] += (
-                        a * turns[place, column]
-                        + b * turns[place + 1, column]
-                        + c * turns[place + 2, column]
-                        + d * turns[place + 3, column]
-                    )
-                place += 4
-            while place < count:
-                a = weight[place * heads + head, query]
-                for column in range(size):
-                    sums[column] += a * turns[place, column]
-                place += 1
+            key = head * count + place
+            work.value[key] = tables.value[segments.neighbor[segment, place], head]
+            match = query.dtype.type(0.0)
             for column in range(width):
-                code[query, head * width + column] = (
-                    sums[column] * now[query, column]
-                    + sums[width + column] * now[query, width + column]
+                match += query[head, column] * state[column]
+            work.fixed[0, key] = match
+            for column in range(time_width):
+                work.key[key, column] = query[head, width + column] * turns[column]
+            for column in range(time_width):
+                work.key[key, time_width + column] = (
+                    query[head, width + column] * turns[time_width + column]
                 )
 
 
-@kernel(**REORDERED_SUMS)
-def _mean_values(
-    value: RealArray, weight: RealArray, hidden: RealArray, sums: RealArray, output: RealArray
+@kernel
+def _gather_moving(segment: int, segments: Segments, tables: NeighborTables, work: Work) -> None:
+    """Copy what the segment needs of its neighbors."""
+    count = segments.num_neighbors[segment]
+    for place in range(count):
+        work.turns[place] = tables.turns[segments.event[segment, place]]
+        row = tables.start[segment] + place
+        for head in range(tables.value.shape[1]):
+            key = head * count + place
+            work.key[key] = tables.key[row, head]
+            work.fixed[0, key] = tables.fixed[row, head]
+            work.value[key] = tables.value[row, head]
+
+
+@kernel
+def _multiply_query(
+    head: int, query: int, cell: int, time_query: RealArray, now: RealArray, result: RealArray
 ) -> None:
-    """Write the sums of the node's hidden vector and the mean values, [queries, F]."""
-    num_keys, size = value.shape
-    for query in range(len(output)):
-        for column in range(size):
-            sums[column] = hidden[column]
-        row = 0
-        while row + 4 <= num_keys:
-            a, b = weight[row, query], weight[row + 1, query]
-            c, d = weight[row + 2, query], weight[row + 3, query]
-            for column in range(size):
-                sums[column] += (
-                    a * value[row, column]
-                    + b * value[row + 1, column]
-                    + c * value[row + 2, column]
-                    + d * value[row + 3, column]
-                )
-            row += 4
-        while row < num_keys:
-            a = weight[row, query]
-            for column in range(size):
-                sums[column] += a * value[row, column]
-            row += 1
-        for column in range(size):
-            output[query, column] = sums[column]
+    """Write the products of a head's time queries and the turns of the next queries."""
+    width = len(now) // 2
+    for row in range(width):
+        number = load(time_query, head * width + row, cell, CELLS_AT_ONCE)
+        store(result, row, 0, number * load(now, row, query, CELLS_AT_ONCE))
+        store(result, width + row, 0, number * load(now, width + row, query, CELLS_AT_ONCE))
 
 
-@kernel(**REORDERED_SUMS)
+@kernel
+def _match_moving(head: int, count: int, cell: int, work: Work, own: RealArray) -> None:
+    """Write the matches of the keys of a head with the next queries."""
+    for place in range(0, count, KEYS_AT_ONCE):
+        key = head * count + place
+        sums = repeat(load(work.fixed, 0, key, KEYS_AT_ONCE), CELLS_AT_ONCE)
+        for column in range(work.key.shape[1]):
+            keys = load_column(work.key, key, column, KEYS_AT_ONCE)
+            sums = sums + outer(keys, load(own, column, cell, CELLS_AT_ONCE))
+        for column in range(len(work.query)):
+            turns = load_column(work.turns, place, column, KEYS_AT_ONCE)
+            sums = sums + outer(turns, load(work.query, column, 0, CELLS_AT_ONCE))
+        # This may write to the first keys of the next head, which are written later.
+        store_rows(work.weight, key, 0, KEYS_AT_ONCE, sums)
+
+
+@kernel
+def _match(num_keys: int, query: int, work: Work, now: RealArray) -> None:
+    """Write the matches of all keys with the next queries."""
+    for key in range(0, num_keys, KEYS_AT_ONCE):
+        sums = repeat(load(work.fixed, 0, key, KEYS_AT_ONCE), CELLS_AT_ONCE)
+        for column in range(len(now)):
+            keys = load_column(work.key, key, column, KEYS_AT_ONCE)
+            sums = sums + outer(keys, load(now, column, query, CELLS_AT_ONCE))
+        store_rows(work.weight, key, 0, KEYS_AT_ONCE, sums)
+
+
+@kernel(error_model="numpy")
+def _softmax(heads: int, count: int, weight: RealArray) -> None:
+    """Turn matches into weights that sum to 1 over the neighbors."""
+    number = weight.dtype.type
+    for head in range(heads):
+        first = head * count
+        highest = fill(number(-np.inf), CELLS_AT_ONCE)
+        for key in range(first, first + count):
+            highest = maximum(highest, load(weight, key, 0, CELLS_AT_ONCE))
+        total = fill(number(0.0), CELLS_AT_ONCE)
+        for key in range(first, first + count):
+            share = exp(load(weight, key, 0, CELLS_AT_ONCE) - highest)
+            store(weight, key, 0, share)
+            total = total + share
+        inverse = number(1.0) / total
+        for key in range(first, first + count):
+            store(weight, key, 0, load(weight, key, 0, CELLS_AT_ONCE) * inverse)
+
+
+@kernel
+def _mean_codes(
+    count: int, query: int, cell: int, work: Work, now: RealArray, code: RealArray
+) -> None:
+    """Write the mean time codes of the heads."""
+    width = len(now) // 2
+    block_end = width - width % ROWS_AT_ONCE
+    for head in range(len(code) // width):
+        for row in range(0, block_end, ROWS_AT_ONCE):
+            mean = _mean_code(head, row, query, work, count, now, ROWS_AT_ONCE, BLOCK)
+            store_rows(code, head * width + row, cell, ROWS_AT_ONCE, mean)
+        for row in range(block_end, width):
+            mean = _mean_code(head, row, query, work, count, now, 1, CELLS_AT_ONCE)
+            store(code, head * width + row, cell, mean)
+
+
+@kernel(inline="always")
+def _mean_code(
+    head: int, row: int, query: int, work: Work, count: int, now: RealArray, rows: int, lanes: int
+) -> Any:
+    """Return some rows of the mean time codes of a head."""
+    width, turns, first = len(now) // 2, work.turns[:count], head * count
+    zero = fill(now.dtype.type(0.0), lanes)
+    cosines = sums_of(zero, turns, row, work.weight, first, 0, rows)
+    sines = sums_of(zero, turns, width + row, work.weight, first, 0, rows)
+    cosines = cosines * load_rows(now, row, query, rows, CELLS_AT_ONCE)
+    return cosines + sines * load_rows(now, width + row, query, rows, CELLS_AT_ONCE)
+
+
+@kernel
+def _mean_values(
+    num_keys: int, cell: int, work: Work, start: RealArray, start_cell: int, output: RealArray
+) -> None:
+    """Write the sums of the hidden vectors from `start_cell` on and the mean values."""
+    block_end, value = len(output) - len(output) % ROWS_AT_ONCE, work.value[:num_keys]
+    for row in range(0, block_end, ROWS_AT_ONCE):
+        sums = load_rows(start, row, start_cell, ROWS_AT_ONCE, CELLS_AT_ONCE)
+        sums = sums_of(sums, value, row, work.weight, 0, 0, ROWS_AT_ONCE)
+        store_rows(output, row, cell, ROWS_AT_ONCE, sums)
+    for row in range(block_end, len(output)):
+        sums = load(start, row, start_cell, CELLS_AT_ONCE)
+        store(output, row, cell, sums_of(sums, value, row, work.weight, 0, 0, 1))
+
+
+@kernel
 def score_segments(
     first: int,
     last: int,
@@ -247,13 +378,23 @@ def score_segments(
     output: RealArray,
     scores: RealArray,
 ) -> None:
-    """Write output · ReLU(source + target) of the segments' cells to the scores, [B, columns]."""
-    cell = 0
+    """Write output · ReLU(source + target) of the segments' cells to the scores, [B, columns].
+
+    `target` has the cells as columns, and `source` the queries.
+    """
+    work = np.empty((1, CELLS_AT_ONCE), source.dtype)
+    cell, zero = 0, fill(source.dtype.type(0.0), CELLS_AT_ONCE)
     for segment in range(first, last):
-        for query in range(segments.begin[segment], segments.end[segment]):
-            left, right = source[query], target[cell]
-            score = left.dtype.type(0.0)
-            for column in range(len(output)):
-                score += output[column] * max(left[column] + right[column], left.dtype.type(0.0))
-            scores[query, segments.column[segment]] = score
-            cell += 1
+        end = segments.end[segment]
+        for query in range(segments.begin[segment], end, CELLS_AT_ONCE):
+            score = zero
+            for row in range(len(output)):
+                left = load(source, row, query, CELLS_AT_ONCE)
+                right = load(target, row, cell, CELLS_AT_ONCE)
+                score = score + maximum(left + right, zero) * output[row]
+            store(work, 0, 0, score)
+            # The next cells may belong to another segment.
+            size = min(CELLS_AT_ONCE, end - query)
+            for number in range(size):
+                scores[query + number, segments.column[segment]] = work[0, number]
+            cell += size

@@ -1,0 +1,121 @@
+"""Scores of TGAT on the CPU, as compiled loops without gradients.
+
+Shapes: S segments, B queries, M cells, H heads, D width of a node, T width of a time code, P = 2T
+turns of a timestamp, F = D + T, K hidden width of the decoder. Arrays with queries or cells as
+columns have `CELLS_AT_ONCE` further columns.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tclgraph.arrays import RealArray
+from tclgraph.compilation import kernel
+from tclgraph.layers.cell_kernels import (
+    CELLS_AT_ONCE,
+    add_product,
+    apply_relu,
+    fill_rows,
+    normalize,
+)
+from tclgraph.layers.segment_kernels import (
+    Attended,
+    MovingCells,
+    NeighborTables,
+    Queries,
+    Segments,
+    StateTables,
+    attend_moving_segments,
+    attend_segments,
+    score_segments,
+    segments_up_to,
+    work_memory,
+)
+
+_CELLS_PER_STEP = 256
+"""Number of cells to compute together, so that the arrays in between fit in cache."""
+
+
+class TargetWeights(NamedTuple):
+    """Weights of both layers and of the decoder, as maps of row vectors."""
+
+    first_code: RealArray
+    """[H · T, F] From the time codes of the first layer to the input of its norm."""
+    first_hidden: RealArray
+    """[F, D] From the norm of the first layer to its hidden layer."""
+    node_hidden: RealArray
+    """[node, D] Part of the first hidden layer that comes from the node's features."""
+    between: RealArray
+    """[D, D + H · T + D] From the hidden layer of the first layer to that of the second layer, to
+    the queries in the space of the time codes, and to the node's vector."""
+    between_bias: RealArray
+    """[D + H · T + D]"""
+    now: RealArray
+    """[T] Time code of an interval of 0, which follows the node's vector in the norm's input."""
+    second_code: RealArray
+    second_hidden: RealArray
+    output: RealArray
+    """[D, K] From the hidden layer of the second layer to that of the decoder."""
+    output_bias: RealArray
+    """[K]"""
+    score: RealArray
+    """[K] From the hidden layer of the decoder to the score."""
+
+
+@kernel
+def score_targets(
+    first: int,
+    last: int,
+    segments: Segments,
+    tables: StateTables,
+    earlier: NeighborTables,
+    weights: TargetWeights,
+    queries: Queries,
+    scores: RealArray,
+) -> None:
+    """Write the scores of the segments from `first` to `last` to the scores, [B, targets]."""
+    now, source = queries
+    (full, width), most = weights.first_hidden.shape, segments.neighbor.shape[1]
+    first_work = work_memory(most, len(now), len(now), tables.value)
+    second_work = work_memory(most, len(now), width, earlier.value)
+    num_columns = max(_CELLS_PER_STEP, len(scores)) + CELLS_AT_ONCE
+    code = np.zeros((len(weights.first_code), num_columns), now.dtype)
+    normed = np.zeros((full, num_columns), now.dtype)
+    hidden = np.zeros((width, num_columns), now.dtype)
+    target = np.zeros((len(source), num_columns), now.dtype)
+    own_row = len(weights.between_bias) - width
+    between = np.zeros((own_row + full, num_columns), now.dtype)
+    fill_rows(weights.now, between[own_row + width :], 0, num_columns - CELLS_AT_ONCE)
+    second_hidden, moving = between[:width], MovingCells(between[width:own_row], between[own_row:])
+    attended = Attended(code, normed)
+    while first < last:
+        stop, num_cells = segments_up_to(first, last, segments, _CELLS_PER_STEP)
+        attend_segments(first, stop, segments, tables, now, first_work, attended)
+        add_product(weights.first_code, code, normed, num_cells)
+        normalize(normed, num_cells)
+        _fill_by_node(first, stop, segments, weights.node_hidden, hidden)
+        add_product(weights.first_hidden, normed, hidden, num_cells)
+        apply_relu(hidden, num_cells)
+        fill_rows(weights.between_bias, between, 0, num_cells)
+        add_product(weights.between, hidden, between, num_cells)
+        attend_moving_segments(first, stop, segments, earlier, moving, now, second_work, attended)
+        add_product(weights.second_code, code, normed, num_cells)
+        normalize(normed, num_cells)
+        add_product(weights.second_hidden, normed, second_hidden, num_cells)
+        apply_relu(second_hidden, num_cells)
+        fill_rows(weights.output_bias, target, 0, num_cells)
+        add_product(weights.output, second_hidden, target, num_cells)
+        score_segments(first, stop, segments, target, source, weights.score, scores)
+        first = stop
+
+
+@kernel
+def _fill_by_node(
+    first: int, last: int, segments: Segments, table: RealArray, result: RealArray
+) -> None:
+    """Write a row of the table to all cells of a segment; the row is that of the node."""
+    cell = 0
+    for segment in range(first, last):
+        end = cell + segments.end[segment] - segments.begin[segment]
+        fill_rows(table[segments.own[segment]], result, cell, end)
+        cell = end

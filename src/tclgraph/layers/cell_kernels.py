@@ -1,0 +1,86 @@
+"""Dense layers on the CPU, as compiled loops without gradients.
+
+The inputs of a layer are *cells*, which are the columns of an array: [width, cells]. So a vector
+holds a number of several adjacent cells, and nothing has to be summed within a vector. An array has
+`CELLS_AT_ONCE` columns more than cells, because the last vector may hold fewer cells.
+"""
+
+from typing import Any
+
+from tclgraph.arrays import RealArray
+from tclgraph.compilation import kernel
+from tclgraph.lanes import fill, load, load_rows, maximum, outer, sqrt, store, store_rows
+
+CELLS_AT_ONCE = 16
+ROWS_AT_ONCE = 8
+BLOCK = CELLS_AT_ONCE * ROWS_AT_ONCE
+"""Sums that are computed at once: 8 rows of 16 cells take a quarter of the registers of AVX-512."""
+_EPSILON = 1e-5  # torch's default
+_EXACT: dict[str, Any] = {"error_model": "numpy"}
+
+
+@kernel(**_EXACT)
+def fill_rows(numbers: RealArray, result: RealArray, begin: int, end: int) -> None:
+    """Write a number per row to the cells from `begin` to `end`."""
+    for row in range(len(numbers)):
+        lanes = fill(numbers[row], CELLS_AT_ONCE)
+        for cell in range(begin, end, CELLS_AT_ONCE):
+            store(result, row, cell, lanes)
+
+
+@kernel(inline="always", **_EXACT)
+def sums_of(
+    sums: Any, weight: RealArray, row: int, right: RealArray, first: int, cell: int, rows: int
+) -> Any:
+    """Add `rows` rows of weightᵀ · right, from `row` on, at the cells from `cell` on.
+
+    The first row of `right` is `first`.
+    """
+    for column in range(len(weight)):
+        factor = load(right, first + column, cell, CELLS_AT_ONCE)
+        sums = sums + outer(load(weight, column, row, rows), factor)
+    return sums
+
+
+@kernel(**_EXACT)
+def add_product(weight: RealArray, right: RealArray, result: RealArray, num_cells: int) -> None:
+    """Add weightᵀ · right to the result."""
+    rows = weight.shape[1]
+    block_end = rows - rows % ROWS_AT_ONCE
+    for cell in range(0, num_cells, CELLS_AT_ONCE):
+        for row in range(0, block_end, ROWS_AT_ONCE):
+            sums = load_rows(result, row, cell, ROWS_AT_ONCE, CELLS_AT_ONCE)
+            sums = sums_of(sums, weight, row, right, 0, cell, ROWS_AT_ONCE)
+            store_rows(result, row, cell, ROWS_AT_ONCE, sums)
+        for row in range(block_end, rows):
+            sums = load(result, row, cell, CELLS_AT_ONCE)
+            store(result, row, cell, sums_of(sums, weight, row, right, 0, cell, 1))
+
+
+@kernel(**_EXACT)
+def apply_relu(values: RealArray, num_cells: int) -> None:
+    """Replace negative numbers by 0."""
+    zero = fill(values.dtype.type(0.0), CELLS_AT_ONCE)
+    for row in range(len(values)):
+        for cell in range(0, num_cells, CELLS_AT_ONCE):
+            store(values, row, cell, maximum(load(values, row, cell, CELLS_AT_ONCE), zero))
+
+
+@kernel(**_EXACT)
+def normalize(values: RealArray, num_cells: int) -> None:
+    """Shift and scale every cell to mean 0 and variance 1, as LayerNorm without weights does."""
+    number = values.dtype.type
+    share = number(1.0 / len(values))
+    for cell in range(0, num_cells, CELLS_AT_ONCE):
+        total = fill(number(0.0), CELLS_AT_ONCE)
+        for row in range(len(values)):
+            total = total + load(values, row, cell, CELLS_AT_ONCE)
+        mean = total * share
+        squares = fill(number(0.0), CELLS_AT_ONCE)
+        for row in range(len(values)):
+            deviation = load(values, row, cell, CELLS_AT_ONCE) - mean
+            squares = squares + deviation * deviation
+        inverse = number(1.0) / sqrt(squares * share + number(_EPSILON))
+        for row in range(len(values)):
+            deviation = load(values, row, cell, CELLS_AT_ONCE) - mean
+            store(values, row, cell, deviation * inverse)
