@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from torch import Tensor
 
-from tclgraph.arrays import RealArray
 from tclgraph.baselines.recent_attention import as_columns
 from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
 from tclgraph.layers.folded_attention import FoldedAttention
 from tclgraph.layers.segment_kernels import (
     Attended,
     MovingCells,
-    NeighborTables,
+    NeighborTable,
     Segments,
     StateTables,
     attend_moving_segments,
@@ -53,7 +52,7 @@ class Layer:
     def __init__(self, heads: int, seed: int) -> None:
         torch.manual_seed(seed)
         attention = TemporalAttention(WIDTH, TIME_WIDTH, heads, output_width=OUTPUT)
-        self.heads, self.attention = heads, attention.double().requires_grad_(False)
+        self.attention = attention.double().requires_grad_(False)
         self.encoding = TimeEncoding(TIME_WIDTH).double().requires_grad_(False)
         self.encoding.log_frequency.data = torch.randn(TIME_WIDTH).double()
         self.encoding.phase.data.normal_()
@@ -77,10 +76,6 @@ class Layer:
         )
         return attended[0] - self.attention.bias
 
-    def values(self, state: Tensor) -> RealArray:
-        values: RealArray = self.folded.values(state).view(-1, self.heads, OUTPUT).numpy()
-        return values
-
 
 def cells_of(segments: Segments, first: int, last: int) -> list[tuple[int, int]]:
     """Return the segment and the query of every cell."""
@@ -99,7 +94,7 @@ def test_cells_equal_single_rows(heads: int, seed: int) -> None:
     tables = StateTables(
         layer.state.numpy(),
         layer.folded.queries(layer.state).numpy(),
-        layer.values(layer.state),
+        layer.folded.values(layer.state).view(STATES, heads, OUTPUT).numpy(),
         hidden.numpy(),
         layer.turns,
     )
@@ -107,7 +102,7 @@ def test_cells_equal_single_rows(heads: int, seed: int) -> None:
     cells = cells_of(segments, first, last)
     num_columns = len(cells) + CELLS_AT_ONCE
     code, output = np.zeros((heads * TIME_WIDTH, num_columns)), np.zeros((OUTPUT, num_columns))
-    work = work_memory(MOST, 2 * TIME_WIDTH, 2 * TIME_WIDTH, tables.value)
+    work = work_memory(segments, heads, layer.now, 2 * TIME_WIDTH, OUTPUT)
     attend_segments(first, last, segments, tables, layer.now, work, Attended(code, output))
     total = output + layer.folded.value_by_time.numpy().T @ code
     for cell, (row, query) in enumerate(cells):
@@ -124,13 +119,12 @@ def test_moving_cells_equal_single_rows(heads: int, seed: int) -> None:
     cells, count = cells_of(segments, first, last), segments.num_neighbors
     places = np.concatenate([segments.neighbor[row, : count[row]] for row in range(first, last)])
     neighbor, start = layer.state[places], np.cumsum(count) - count
-    tables = NeighborTables(
-        start - start[first],
-        (neighbor @ layer.folded.key_by_neighbor).view(-1, heads, WIDTH).numpy(),
-        (neighbor @ layer.folded.constant_by_neighbor).numpy(),
-        layer.values(neighbor),
-        layer.turns,
-    )
+    columns = [
+        layer.folded.values(neighbor),
+        neighbor @ layer.folded.key_by_neighbor,
+        neighbor @ layer.folded.constant_by_neighbor,
+    ]
+    table = NeighborTable(start - start[first], torch.cat(columns, dim=1).numpy(), layer.turns)
     num_columns = len(cells) + CELLS_AT_ONCE
     # The hidden vectors begin with the node's own vectors.
     hidden = torch.randn(len(cells), OUTPUT).double()
@@ -138,9 +132,9 @@ def test_moving_cells_equal_single_rows(heads: int, seed: int) -> None:
     time_query = own @ layer.folded.query_by_time + layer.folded.constant_by_time
     code, output = np.zeros((heads * TIME_WIDTH, num_columns)), np.zeros((OUTPUT, num_columns))
     moving = MovingCells(as_columns(time_query), as_columns(hidden))
-    work = work_memory(MOST, 2 * TIME_WIDTH, WIDTH, tables.value)
+    work = work_memory(segments, heads, layer.now, WIDTH, OUTPUT)
     attended = Attended(code, output)
-    attend_moving_segments(first, last, segments, tables, moving, layer.now, work, attended)
+    attend_moving_segments(first, last, segments, table, moving, layer.now, work, attended)
     total = output + layer.folded.value_by_time.numpy().T @ code
     for cell, (row, query) in enumerate(cells):
         expected = hidden[cell] + layer.alone(segments, row, query, own[cell])

@@ -42,6 +42,7 @@ from tclgraph.sampling.recent_neighbors import (
     TimedNodes,
     recent_neighbors,
 )
+from tclgraph.threads import threads_for_parts
 from tclgraph.training.config import TrainingConfig
 
 CELLS_PER_JOB = 8192
@@ -224,6 +225,7 @@ class AttentionModel(LearnedModel):
         """
         return np.zeros((num_queries, len(neighbors.node)), dtype=bool)
 
+    @threads_for_parts()
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()

@@ -33,7 +33,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention, Past
 from tclgraph.layers.pair_decoder import PairMerge
 from tclgraph.layers.segment_kernels import (
-    NeighborTables,
+    NeighborTable,
     Queries,
     Segments,
     StateTables,
@@ -42,7 +42,7 @@ from tclgraph.layers.segment_kernels import (
 from tclgraph.layers.temporal_attention import TemporalAttention, dropout_mask
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
-from tclgraph.threads import run_all
+from tclgraph.threads import run_all, threads_for_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +230,19 @@ class TGAT(AttentionModel):
             torch.cat([second.hidden_bias, second.attention.constant_by_time]),
             (0, self.config.width),
         )
+        attention = second.attention
+        self._earlier_weight = torch.cat(
+            [
+                attention.value_by_neighbor,
+                attention.key_by_neighbor,
+                attention.constant_by_neighbor,
+            ],
+            dim=1,
+        )
+        self._earlier_bias = functional.pad(
+            (attention.bias / heads).repeat(heads),
+            (0, self._earlier_weight.shape[1] - attention.value_by_neighbor.shape[1]),
+        )
         # A target's vector is read only by the decoder, so both linear maps become a single map.
         decoder = network.decoder.second_half.weight.T
         self._weights = TargetWeights(
@@ -280,7 +293,7 @@ class TGAT(AttentionModel):
         queries = Queries(as_columns(now_BP), as_columns(source_BH))
 
         def score_rows(first: int, last: int) -> None:
-            earlier = self._earlier_tables(first, last, neighbors)
+            earlier = self._earlier_table(neighbors, first, last)
             score_targets(
                 first, last, segments, self._tables, earlier, self._weights, queries, scores
             )
@@ -289,22 +302,16 @@ class TGAT(AttentionModel):
         return torch.from_numpy(scores).to(now_BP) + self.network.decoder.output.bias
 
     @torch.no_grad()
-    def _earlier_tables(self, first: int, last: int, neighbors: RecentNeighbors) -> NeighborTables:
+    def _earlier_table(self, neighbors: RecentNeighbors, first: int, last: int) -> NeighborTable:
         """Return what the second layer needs of the neighbors of some rows."""
-        attention, heads = self._second.attention, (self.config.heads, -1)
         instance, count = neighbors.instance[first:last], neighbors.count
         row = self.network.index(instance[instance != NONE])
         neighbor = functional.embedding(row, self._first_layer)
         start = np.cumsum(count) - count
-        value = torch.unflatten(attention.values(neighbor), 1, heads)
-        return NeighborTables(
-            start=start - start[first],
-            key=as_array(torch.unflatten(neighbor @ attention.key_by_neighbor, 1, heads)),
-            fixed=as_array(neighbor @ attention.constant_by_neighbor),
-            value=as_array(value + attention.bias / self.config.heads),
-            turns=self._tables.turns,
-        )
+        columns = torch.addmm(self._earlier_bias, neighbor, self._earlier_weight)
+        return NeighborTable(start - start[first], as_array(columns), self._tables.turns)
 
+    @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.observe(events)
         return self.score(events.source, events.time)

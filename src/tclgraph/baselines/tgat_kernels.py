@@ -21,7 +21,7 @@ from tclgraph.layers.cell_kernels import (
 from tclgraph.layers.segment_kernels import (
     Attended,
     MovingCells,
-    NeighborTables,
+    NeighborTable,
     Queries,
     Segments,
     StateTables,
@@ -68,16 +68,16 @@ def score_targets(
     last: int,
     segments: Segments,
     tables: StateTables,
-    earlier: NeighborTables,
+    earlier: NeighborTable,
     weights: TargetWeights,
     queries: Queries,
     scores: RealArray,
 ) -> None:
     """Write the scores of the segments from `first` to `last` to the scores, [B, targets]."""
     now, source = queries
-    (full, width), most = weights.first_hidden.shape, segments.neighbor.shape[1]
-    first_work = work_memory(most, len(now), len(now), tables.value)
-    second_work = work_memory(most, len(now), width, earlier.value)
+    (full, width), heads = weights.first_hidden.shape, tables.query.shape[1]
+    first_work = work_memory(segments, heads, now, len(now), full)
+    second_work = work_memory(segments, heads, now, width, full)
     num_columns = max(_CELLS_PER_STEP, len(scores)) + CELLS_AT_ONCE
     code = np.zeros((len(weights.first_code), num_columns), now.dtype)
     normed = np.zeros((full, num_columns), now.dtype)

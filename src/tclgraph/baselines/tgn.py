@@ -33,7 +33,7 @@ from tclgraph.layers.segment_kernels import Queries, Segments, StateTables, cell
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
-from tclgraph.threads import run_all
+from tclgraph.threads import run_all, threads_for_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,6 +323,7 @@ class TGN(AttentionModel):
         changed: BoolArray = (changes_T >> np.arange(num_queries)[:, None]) & 1 > 0
         return changed
 
+    @threads_for_parts()
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score events, with a state of a node before the block and after each of its events."""

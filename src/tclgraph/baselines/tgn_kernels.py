@@ -52,7 +52,8 @@ def score_targets(
 ) -> None:
     """Write the scores of the segments from `first` to `last` to the scores, [B, targets]."""
     now, source = queries
-    work = work_memory(segments.neighbor.shape[1], len(now), len(now), tables.value)
+    heads, width = tables.value.shape[1:]
+    work = work_memory(segments, heads, now, len(now), width)
     num_columns = max(_CELLS_PER_STEP, len(scores)) + CELLS_AT_ONCE
     code = np.zeros((len(weights.code), num_columns), now.dtype)
     hidden = np.zeros((len(weights.output), num_columns), now.dtype)

@@ -28,6 +28,7 @@ from tclgraph.lanes import (
     repeat,
     store,
     store_rows,
+    total,
 )
 from tclgraph.layers.cell_kernels import BLOCK, CELLS_AT_ONCE, ROWS_AT_ONCE, fill_rows, sums_of
 
@@ -49,17 +50,14 @@ class StateTables(NamedTuple):
     """[event, P]"""
 
 
-class NeighborTables(NamedTuple):
+class NeighborTable(NamedTuple):
     """What attention needs of the neighbors of segments, if the vectors of nodes depend on time."""
 
     start: IntArray
     """[S] Row of the segment's first neighbor; its other neighbors follow."""
-    key: RealArray
-    """[row, H, D] Keys in the space of the node's own vector."""
-    fixed: RealArray
-    """[row, H] Matches with the constant part of the query."""
-    value: RealArray
-    """[row, H, F] Values, without their time codes."""
+    columns: RealArray
+    """[row, H · F + H · D + H] Values of the heads, without their time codes; keys of the heads in
+    the space of the node's own vector; and matches with the constant part of the query."""
     turns: RealArray
     """[event, P]"""
 
@@ -142,10 +140,10 @@ class Work(NamedTuple):
 
 
 @kernel
-def work_memory(most: int, size: int, key_width: int, value: RealArray) -> Any:
-    """Return work memory for at most `most` neighbors, with `size` turns and values like these."""
-    _, heads, width = value.shape
-    num_keys, dtype = most * heads + KEYS_AT_ONCE, value.dtype
+def work_memory(segments: Segments, heads: int, now: RealArray, key_width: int, width: int) -> Any:
+    """Return work memory, given the width of keys and of values."""
+    most, size, dtype = segments.neighbor.shape[1], len(now), now.dtype
+    num_keys = most * heads + KEYS_AT_ONCE
     return Work(
         np.zeros((most + KEYS_AT_ONCE, size), dtype),
         np.zeros((num_keys, key_width), dtype),
@@ -204,17 +202,17 @@ def attend_moving_segments(
     first: int,
     last: int,
     segments: Segments,
-    tables: NeighborTables,
+    table: NeighborTable,
     moving: MovingCells,
     now: RealArray,
     work: Work,
     attended: Attended,
 ) -> None:
     """Write the same as `attend_segments` for nodes whose vectors depend on time."""
-    heads, cell = tables.value.shape[1], 0
+    heads, cell = len(attended.code) // (len(now) // 2), 0
     for segment in range(first, last):
         count, end = segments.num_neighbors[segment], segments.end[segment]
-        _gather_moving(segment, segments, tables, work)
+        _gather_moving(heads, segment, segments, table, work)
         for query in range(segments.begin[segment], end, CELLS_AT_ONCE):
             for head in range(heads):
                 _multiply_query(head, query, cell, moving.time_query, now, work.query)
@@ -225,45 +223,91 @@ def attend_moving_segments(
             cell += min(CELLS_AT_ONCE, end - query)
 
 
-@kernel(**REORDERED_SUMS)
+@kernel
 def _gather(segment: int, segments: Segments, tables: StateTables, work: Work) -> None:
     """Copy what the segment needs of its neighbors, and compute its keys."""
-    heads, full = tables.query.shape[1:]
-    count, size = segments.num_neighbors[segment], tables.turns.shape[1]
-    time_width = size // 2
-    width = full - time_width
+    count, width = segments.num_neighbors[segment], tables.state.shape[1]
     query = tables.query[segments.own[segment]]
     for place in range(count):
-        state = tables.state[segments.neighbor[segment, place]]
-        turns = tables.turns[segments.event[segment, place]]
-        work.turns[place] = turns
-        for head in range(heads):
+        neighbor = segments.neighbor[segment, place]
+        _copy_row(tables.turns, segments.event[segment, place], 0, work.turns, place)
+        for head in range(len(query)):
             key = head * count + place
-            work.value[key] = tables.value[segments.neighbor[segment, place], head]
-            match = query.dtype.type(0.0)
-            for column in range(width):
-                match += query[head, column] * state[column]
-            work.fixed[0, key] = match
-            for column in range(time_width):
-                work.key[key, column] = query[head, width + column] * turns[column]
-            for column in range(time_width):
-                work.key[key, time_width + column] = (
-                    query[head, width + column] * turns[time_width + column]
-                )
+            _copy_row(tables.value[neighbor], head, 0, work.value, key)
+            work.fixed[0, key] = _dot_rows(query, head, tables.state, neighbor)
+            _multiply_row(query, head, width, work.turns, place, work.key, key)
 
 
 @kernel
-def _gather_moving(segment: int, segments: Segments, tables: NeighborTables, work: Work) -> None:
+def _gather_moving(
+    heads: int, segment: int, segments: Segments, table: NeighborTable, work: Work
+) -> None:
     """Copy what the segment needs of its neighbors."""
-    count = segments.num_neighbors[segment]
+    count, value_width, width = (
+        segments.num_neighbors[segment],
+        work.value.shape[1],
+        work.key.shape[1],
+    )
     for place in range(count):
-        work.turns[place] = tables.turns[segments.event[segment, place]]
-        row = tables.start[segment] + place
-        for head in range(tables.value.shape[1]):
-            key = head * count + place
-            work.key[key] = tables.key[row, head]
-            work.fixed[0, key] = tables.fixed[row, head]
-            work.value[key] = tables.value[row, head]
+        _copy_row(table.turns, segments.event[segment, place], 0, work.turns, place)
+        row = table.start[segment] + place
+        for head in range(heads):
+            key, key_column = head * count + place, heads * value_width + head * width
+            _copy_row(table.columns, row, head * value_width, work.value, key)
+            _copy_row(table.columns, row, key_column, work.key, key)
+            work.fixed[0, key] = table.columns[row, heads * (value_width + width) + head]
+
+
+@kernel
+def _copy_row(
+    source: RealArray, row: int, first_column: int, result: RealArray, result_row: int
+) -> None:
+    """Copy a part of a row that is as wide as the result."""
+    width = result.shape[1]
+    block_end = width - width % CELLS_AT_ONCE
+    for column in range(0, block_end, CELLS_AT_ONCE):
+        numbers = load(source, row, first_column + column, CELLS_AT_ONCE)
+        store(result, result_row, column, numbers)
+    for column in range(block_end, width):
+        result[result_row, column] = source[row, first_column + column]
+
+
+@kernel(**REORDERED_SUMS)
+def _dot_rows(first: RealArray, row: int, second: RealArray, second_row: int) -> Any:
+    """Return the product of the first numbers of a row and another row."""
+    width = second.shape[1]
+    block_end = width - width % CELLS_AT_ONCE
+    sums = fill(second.dtype.type(0.0), CELLS_AT_ONCE)
+    for column in range(0, block_end, CELLS_AT_ONCE):
+        right = load(second, second_row, column, CELLS_AT_ONCE)
+        sums = sums + load(first, row, column, CELLS_AT_ONCE) * right
+    product = total(sums)
+    for column in range(block_end, width):
+        product += first[row, column] * second[second_row, column]
+    return product
+
+
+@kernel
+def _multiply_row(
+    query: RealArray,
+    head: int,
+    width: int,
+    turns: RealArray,
+    place: int,
+    result: RealArray,
+    key: int,
+) -> None:
+    """Write the products of the turns of an event and the last columns of a query, twice."""
+    size = turns.shape[1] // 2
+    block_end = size - size % CELLS_AT_ONCE
+    for column in range(0, block_end, CELLS_AT_ONCE):
+        factor = load(query, head, width + column, CELLS_AT_ONCE)
+        store(result, key, column, factor * load(turns, place, column, CELLS_AT_ONCE))
+        sines = load(turns, place, size + column, CELLS_AT_ONCE)
+        store(result, key, size + column, factor * sines)
+    for column in range(block_end, size):
+        result[key, column] = query[head, width + column] * turns[place, column]
+        result[key, size + column] = query[head, width + column] * turns[place, size + column]
 
 
 @kernel
@@ -314,12 +358,12 @@ def _softmax(heads: int, count: int, weight: RealArray) -> None:
         highest = fill(number(-np.inf), CELLS_AT_ONCE)
         for key in range(first, first + count):
             highest = maximum(highest, load(weight, key, 0, CELLS_AT_ONCE))
-        total = fill(number(0.0), CELLS_AT_ONCE)
+        sums = fill(number(0.0), CELLS_AT_ONCE)
         for key in range(first, first + count):
             share = exp(load(weight, key, 0, CELLS_AT_ONCE) - highest)
             store(weight, key, 0, share)
-            total = total + share
-        inverse = number(1.0) / total
+            sums = sums + share
+        inverse = number(1.0) / sums
         for key in range(first, first + count):
             store(weight, key, 0, load(weight, key, 0, CELLS_AT_ONCE) * inverse)
 
