@@ -11,8 +11,8 @@ from tclgraph.layers.cell_kernels import (
     CELLS_AT_ONCE,
     add_product,
     apply_relu,
+    divide_by_deviation,
     fill_rows,
-    normalize,
 )
 
 widths = st.integers(1, 20)  # with and without a rest of rows
@@ -36,11 +36,14 @@ def test_product(depth: int, width: int, num_cells: int) -> None:
 
 
 @given(widths, cells)
-def test_norm(width: int, num_cells: int) -> None:
+def test_division_by_the_deviation(width: int, num_cells: int) -> None:
     values = draw(0, width, num_cells)
+    values -= values.mean(axis=0)
+    rows, before = (width + 1) // 2, values.copy()
     expected = torch.nn.functional.layer_norm(torch.from_numpy(values.T.copy()), (width,)).T
-    normalize(values, num_cells)
-    assert_allclose(values[:, :num_cells], expected[:, :num_cells], atol=1e-12)
+    divide_by_deviation(values, rows, num_cells)
+    assert_allclose(values[:rows, :num_cells], expected[:rows, :num_cells], atol=1e-12)
+    assert_array_equal(values[rows:], before[rows:])
 
 
 @given(widths, cells)

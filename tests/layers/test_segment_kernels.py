@@ -12,17 +12,19 @@ from tclgraph.baselines.recent_attention import as_columns
 from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
 from tclgraph.layers.folded_attention import FoldedAttention
 from tclgraph.layers.segment_kernels import (
+    attend_moving_segments,
+    attend_segments,
+    score_segments,
+    segments_up_to,
+    work_memory,
+)
+from tclgraph.layers.segments import (
     Attended,
     MovingCells,
     NeighborTable,
     Segments,
     StateTables,
-    attend_moving_segments,
-    attend_segments,
     cell_chunks,
-    score_segments,
-    segments_up_to,
-    work_memory,
 )
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.layers.time_encoding import TimeEncoding
@@ -126,12 +128,11 @@ def test_moving_cells_equal_single_rows(heads: int, seed: int) -> None:
     ]
     table = NeighborTable(start - start[first], torch.cat(columns, dim=1).numpy(), layer.turns)
     num_columns = len(cells) + CELLS_AT_ONCE
-    # The hidden vectors begin with the node's own vectors.
     hidden = torch.randn(len(cells), OUTPUT).double()
-    own = hidden[:, :WIDTH]
+    own = torch.randn(len(cells), WIDTH).double()
     time_query = own @ layer.folded.query_by_time + layer.folded.constant_by_time
     code, output = np.zeros((heads * TIME_WIDTH, num_columns)), np.zeros((OUTPUT, num_columns))
-    moving = MovingCells(as_columns(time_query), as_columns(hidden))
+    moving = MovingCells(as_columns(own), as_columns(time_query), as_columns(hidden))
     work = work_memory(segments, heads, layer.now, WIDTH, OUTPUT)
     attended = Attended(code, output)
     attend_moving_segments(first, last, segments, table, moving, layer.now, work, attended)

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from tclgraph.arrays import IntArray, ScoreArray
@@ -22,25 +22,17 @@ from tclgraph.baselines.recent_attention import (
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Chunk,
     Versions,
     as_array,
     as_columns,
     write_rows,
 )
 from tclgraph.baselines.tgat_kernels import TargetWeights, score_targets
+from tclgraph.baselines.tgat_layer import FoldedLayer, RotatedLayer, TGATLayer
 from tclgraph.dependency_graph.graph import NONE
 from tclgraph.events.stream import EventStream
-from tclgraph.layers.folded_attention import FoldedAttention, Past
-from tclgraph.layers.pair_decoder import PairMerge
-from tclgraph.layers.segment_kernels import (
-    NeighborTable,
-    Queries,
-    Segments,
-    StateTables,
-    cell_chunks,
-)
-from tclgraph.layers.temporal_attention import TemporalAttention, dropout_mask
-from tclgraph.layers.time_encoding import TimeEncoding
+from tclgraph.layers.segments import NeighborTable, Queries, Segments, StateTables, cell_chunks
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
 from tclgraph.threads import run_all, threads_for_parts
 
@@ -56,65 +48,6 @@ class TGATConfig(AttentionConfig):
     epochs: PositiveInt = 10
     """Largest number of epochs. Published: 50, with the same patience. Here: fewer. Because: an
     epoch takes long."""
-
-
-class TGATLayer(nn.Module):
-    """One layer: MLP([LN(attention + q) ; h]).
-
-    h is a node's vector in the layer below, and q = [h ; encoding of interval 0] its query.
-    """
-
-    def __init__(self, config: TGATConfig) -> None:
-        super().__init__()
-        width, full = config.width, 2 * config.width
-        self.dropout = config.dropout
-        self.attention = TemporalAttention(
-            width, width, config.heads, output_width=full, dropout=config.dropout
-        )
-        self.norm = nn.LayerNorm(full)
-        self.merge = PairMerge(full, width, width, width)
-
-    def forward(
-        self,
-        node_RD: Tensor,
-        neighbor_RND: Tensor,
-        interval_RN: Tensor,
-        is_real_RN: Tensor,
-        encoding: TimeEncoding,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        """Return the vectors of rows, each at one time, [R, D]; a generator enables dropout."""
-        attended = self.attention(
-            node_RD, neighbor_RND, interval_RN, is_real_RN, encoding, generator
-        )
-        if generator is not None and self.dropout:
-            attended = attended * dropout_mask(attended.shape, self.dropout, generator).to(attended)
-        return self.merged(attended, node_RD, encoding)
-
-    def merged(self, attended: Tensor, node: Tensor, encoding: TimeEncoding) -> Tensor:
-        """Return the layer's output, from that of attention and the node's vector."""
-        query = torch.cat([node, encoding.of_now.expand_as(node)], dim=-1)
-        merged: Tensor = self.merge(self.norm(attended + query), node)
-        return merged
-
-
-class FoldedLayer:
-    """A layer for inference, with products of weights that were computed once."""
-
-    def __init__(self, layer: TGATLayer, encoding: TimeEncoding) -> None:
-        self.attention = FoldedAttention(layer.attention, encoding)
-        self._layer, self._encoding = layer, encoding
-        # The weights of the norm are part of the linear map that follows it.
-        norm, merge = layer.norm, layer.merge
-        self.hidden = merge.first_half.weight.T * norm.weight[:, None]
-        self.hidden_bias = merge.first_half(norm.bias)
-        self.own_hidden = merge.second_half.weight.T
-        self.output, self.output_bias = merge.output.weight.T, merge.output.bias
-
-    def at_own_times(self, node_RD: Tensor, past: Past, now_RP: Tensor) -> Tensor:
-        """Return the vectors of rows, each at its own time, [R, D]."""
-        attended_RF = self.attention.at_own_times(node_RD, past, now_RP)
-        return self._layer.merged(attended_RF, node_RD, self._encoding)
 
 
 class TGATNetwork(AttentionNetwork):
@@ -207,57 +140,51 @@ class TGAT(AttentionModel):
 
     def _set_tables(self) -> None:
         """Compute what ranking needs of every node and event, and the weights."""
-        network, first, second = self.network, self._first, self._second
-        node, of_now, heads = network.node.weight, network.encoding.of_now, self.config.heads
-        # The weights of a head sum to 1, so a share of the bias in each value adds the bias.
-        value = first.attention.values(node).view(len(node), heads, -1)
+        network, attention = self.network, self._first.attention
+        first, second = RotatedLayer(self._first), RotatedLayer(self._second)
+        node, heads = network.node.weight, (self.config.heads, -1)
+        value = node @ first.value + first.value_bias
         self._tables = StateTables(
             state=as_array(node),
-            query=as_array(first.attention.queries(node)),
-            value=as_array(value + first.attention.bias / heads),
-            hidden=as_array(torch.cat([node, of_now.expand_as(node)], dim=1)),
+            query=as_array(attention.queries(node)),
+            value=as_array(torch.unflatten(value, 1, heads)),
+            hidden=as_array(node @ first.query + first.query_bias),
             turns=as_array(self._turns),
         )
-        between = torch.cat(
-            [
-                second.own_hidden,
-                second.attention.query_by_time,
-                torch.eye(self.config.width).to(node),
-            ],
-            dim=1,
-        )
-        bias = functional.pad(
-            torch.cat([second.hidden_bias, second.attention.constant_by_time]),
-            (0, self.config.width),
-        )
-        attention = second.attention
-        self._earlier_weight = torch.cat(
-            [
-                attention.value_by_neighbor,
-                attention.key_by_neighbor,
-                attention.constant_by_neighbor,
-            ],
-            dim=1,
-        )
-        self._earlier_bias = functional.pad(
-            (attention.bias / heads).repeat(heads),
-            (0, self._earlier_weight.shape[1] - attention.value_by_neighbor.shape[1]),
-        )
+        between, between_bias = self._between_layers(first, second)
+        self._set_earlier_weights(first, second)
         # A target's vector is read only by the decoder, so both linear maps become a single map.
         decoder = network.decoder.second_half.weight.T
         self._weights = TargetWeights(
-            first_code=as_array(first.attention.value_by_time),
+            first_code=as_array(first.code),
             first_hidden=as_array(first.hidden),
             node_hidden=as_array(node @ first.own_hidden + first.hidden_bias),
-            between=as_array(first.output @ between),
-            between_bias=as_array(first.output_bias @ between + bias),
-            now=as_array(of_now),
-            second_code=as_array(second.attention.value_by_time),
+            between=as_array(between),
+            between_bias=as_array(between_bias),
+            second_code=as_array(second.code),
             second_hidden=as_array(second.hidden),
             output=as_array(second.output @ decoder),
             output_bias=as_array(second.output_bias @ decoder),
             score=as_array(network.decoder.output.weight[0]),
         )
+
+    def _between_layers(self, first: RotatedLayer, second: RotatedLayer) -> tuple[Tensor, Tensor]:
+        """Return the map from the first hidden layer to all inputs of the second layer."""
+        attention = self._second.attention
+        weight = torch.cat([second.own_hidden, attention.query_by_time, second.query], dim=1)
+        bias = torch.cat([second.hidden_bias, attention.constant_by_time, second.query_bias])
+        return first.output @ weight, first.output_bias @ weight + bias
+
+    def _set_earlier_weights(self, first: RotatedLayer, second: RotatedLayer) -> None:
+        """Set the map from a neighbor's first layer to a row of a `NeighborTable`."""
+        attention, heads = self._second.attention, self.config.heads
+        key = torch.unflatten(attention.key_by_neighbor, 1, (heads, -1))
+        # The keys meet the hidden layer from which the node's own vector is computed.
+        hidden_key = (key @ first.output.T).flatten(1)
+        constant = attention.constant_by_neighbor + key @ first.output_bias
+        self._earlier_weight = torch.cat([second.value, hidden_key, constant], dim=1)
+        num_others = hidden_key.shape[1] + constant.shape[1]
+        self._earlier_bias = functional.pad(second.value_bias, (0, num_others))
 
     def _first_at_own_times(
         self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
@@ -272,13 +199,15 @@ class TGAT(AttentionModel):
         return functional.embedding(instance, self._first_layer)
 
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+        self, chunk: Chunk, rows: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
     ) -> Tensor:
-        first_RD = self._first_at_own_times(node, neighbors, now_RP)
+        first_RD = self._first_at_own_times(chunk.source[rows], neighbors, now_RP)
         past = self.past(neighbors, self._earlier(neighbors))
         return self._second.at_own_times(first_RD, past, now_RP)
 
-    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+    def score_versions(
+        self, chunk: Chunk, versions: Versions, now_BP: Tensor, source_BH: Tensor
+    ) -> Tensor:
         targets, neighbors = self.graph.space.target_nodes, versions.neighbors
         segments = Segments(
             own=targets[versions.column],

@@ -15,21 +15,23 @@ from tclgraph.layers.cell_kernels import (
     CELLS_AT_ONCE,
     add_product,
     apply_relu,
+    divide_by_deviation,
     fill_rows,
-    normalize,
 )
 from tclgraph.layers.segment_kernels import (
+    attend_moving_segments,
+    attend_segments,
+    score_segments,
+    segments_up_to,
+    work_memory,
+)
+from tclgraph.layers.segments import (
     Attended,
     MovingCells,
     NeighborTable,
     Queries,
     Segments,
     StateTables,
-    attend_moving_segments,
-    attend_segments,
-    score_segments,
-    segments_up_to,
-    work_memory,
 )
 
 _CELLS_PER_STEP = 256
@@ -37,21 +39,19 @@ _CELLS_PER_STEP = 256
 
 
 class TargetWeights(NamedTuple):
-    """Weights of both layers and of the decoder, as maps of row vectors."""
+    """Weights of both layers (see `RotatedLayer`) and of the decoder, as maps of row vectors."""
 
     first_code: RealArray
-    """[H · T, F] From the time codes of the first layer to the input of its norm."""
+    """[H · T, F] From the time codes of the first layer to its norm."""
     first_hidden: RealArray
-    """[F, D] From the norm of the first layer to its hidden layer."""
+    """[D, D] From the norm of the first layer to its hidden layer."""
     node_hidden: RealArray
     """[node, D] Part of the first hidden layer that comes from the node's features."""
     between: RealArray
-    """[D, D + H · T + D] From the hidden layer of the first layer to that of the second layer, to
-    the queries in the space of the time codes, and to the node's vector."""
+    """[D, D + H · T + F] From the hidden layer of the first layer to that of the second layer, to
+    the queries in the space of the time codes, and to the second norm."""
     between_bias: RealArray
-    """[D + H · T + D]"""
-    now: RealArray
-    """[T] Time code of an interval of 0, which follows the node's vector in the norm's input."""
+    """[D + H · T + F]"""
     second_code: RealArray
     second_hidden: RealArray
     output: RealArray
@@ -75,38 +75,48 @@ def score_targets(
 ) -> None:
     """Write the scores of the segments from `first` to `last` to the scores, [B, targets]."""
     now, source = queries
-    (full, width), heads = weights.first_hidden.shape, tables.query.shape[1]
+    full, (_, heads, _) = weights.first_code.shape[1], tables.value.shape
     first_work = work_memory(segments, heads, now, len(now), full)
-    second_work = work_memory(segments, heads, now, width, full)
+    second_work = work_memory(segments, heads, now, len(weights.first_hidden), full)
     num_columns = max(_CELLS_PER_STEP, len(scores)) + CELLS_AT_ONCE
-    code = np.zeros((len(weights.first_code), num_columns), now.dtype)
-    normed = np.zeros((full, num_columns), now.dtype)
-    hidden = np.zeros((width, num_columns), now.dtype)
+    attended = Attended(
+        np.zeros((len(weights.first_code), num_columns), now.dtype),
+        np.zeros((full, num_columns), now.dtype),
+    )
+    hidden = np.zeros((len(weights.between), num_columns), now.dtype)
+    between = np.zeros((len(weights.between_bias), num_columns), now.dtype)
     target = np.zeros((len(source), num_columns), now.dtype)
-    own_row = len(weights.between_bias) - width
-    between = np.zeros((own_row + full, num_columns), now.dtype)
-    fill_rows(weights.now, between[own_row + width :], 0, num_columns - CELLS_AT_ONCE)
-    second_hidden, moving = between[:width], MovingCells(between[width:own_row], between[own_row:])
-    attended = Attended(code, normed)
+    width, num_rows = len(hidden), len(between)
+    moving = MovingCells(hidden, between[width : num_rows - full], between[num_rows - full :])
     while first < last:
         stop, num_cells = segments_up_to(first, last, segments, _CELLS_PER_STEP)
         attend_segments(first, stop, segments, tables, now, first_work, attended)
-        add_product(weights.first_code, code, normed, num_cells)
-        normalize(normed, num_cells)
         _fill_by_node(first, stop, segments, weights.node_hidden, hidden)
-        add_product(weights.first_hidden, normed, hidden, num_cells)
-        apply_relu(hidden, num_cells)
+        _merge(weights.first_code, weights.first_hidden, attended, hidden, num_cells)
         fill_rows(weights.between_bias, between, 0, num_cells)
         add_product(weights.between, hidden, between, num_cells)
         attend_moving_segments(first, stop, segments, earlier, moving, now, second_work, attended)
-        add_product(weights.second_code, code, normed, num_cells)
-        normalize(normed, num_cells)
-        add_product(weights.second_hidden, normed, second_hidden, num_cells)
-        apply_relu(second_hidden, num_cells)
+        _merge(weights.second_code, weights.second_hidden, attended, between[:width], num_cells)
         fill_rows(weights.output_bias, target, 0, num_cells)
-        add_product(weights.output, second_hidden, target, num_cells)
+        add_product(weights.output, between[:width], target, num_cells)
         score_segments(first, stop, segments, target, source, weights.score, scores)
         first = stop
+
+
+@kernel
+def _merge(
+    code: RealArray,
+    hidden_weight: RealArray,
+    attended: Attended,
+    hidden: RealArray,
+    num_cells: int,
+) -> None:
+    """Complete the hidden layer, which has the part that comes from the node's own vector."""
+    normed = attended.sums
+    add_product(code, attended.code, normed, num_cells)
+    divide_by_deviation(normed, len(hidden_weight), num_cells)
+    add_product(hidden_weight, normed, hidden, num_cells)
+    apply_relu(hidden, num_cells)
 
 
 @kernel

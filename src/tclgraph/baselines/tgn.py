@@ -16,12 +16,13 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import BoolArray, IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
     CELLS_PER_JOB,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Chunk,
     Versions,
     as_array,
     as_columns,
@@ -29,7 +30,7 @@ from tclgraph.baselines.recent_attention import (
 from tclgraph.baselines.tgn_kernels import TargetWeights, score_targets
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention
-from tclgraph.layers.segment_kernels import Queries, Segments, StateTables, cell_chunks
+from tclgraph.layers.segments import Queries, Segments, StateTables, cell_chunks
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
@@ -122,6 +123,16 @@ class TGNNetwork(AttentionNetwork):
         """Clear all memories and messages."""
         for buffer in self.buffers():
             buffer.zero_()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TGNChunk(Chunk):
+    """Queries, with the states of nodes at each."""
+
+    events: range
+    """Events that are revealed between the queries."""
+    state: IntArray
+    """State of every node after 0, 1, … of these events, [events + 1, V]."""
 
 
 class TGN(AttentionModel):
@@ -224,7 +235,6 @@ class TGN(AttentionModel):
     def fold(self) -> None:
         self._fold_weights()
         self._set_states(self._memory + self.network.node.weight)
-        self._set_versions(np.arange(self.graph.space.num_nodes), 0, 0, 0)
 
     def _fold_weights(self) -> None:
         network = self.network
@@ -253,32 +263,48 @@ class TGN(AttentionModel):
             turns=as_array(self._turns),
         )
 
-    def _set_versions(self, current: IntArray, begin: int, end: int, first_state: int) -> None:
-        """Set which state every node has after 0, 1, … events of the chunk from `begin` to `end`.
+    def frozen_chunk(self, source: IntArray, time: FloatArray) -> Chunk:
+        current = np.arange(self.graph.space.num_nodes)
+        return self._chunk(source, time, current, range(0), 0)
 
-        `current` has the state of every node before the chunk. The states of the chunk's instances
-        after their events begin at `first_state`.
+    def _chunk(
+        self, source: IntArray, time: FloatArray, current: IntArray, events: range, first_state: int
+    ) -> TGNChunk:
+        """Return a chunk that reveals an event after every query, or no events.
+
+        `current` has the state of every node before the chunk. The states of the nodes after the
+        chunk's events begin at `first_state`.
         """
-        self._chunk = begin, end
-        self._version = np.tile(current, (end - begin + 1, 1))
-        for instance, node in enumerate(self.graph.node[2 * begin : 2 * end].tolist()):
-            self._version[instance // 2 + 1 :, node] = first_state + instance
+        state = np.tile(current, (len(events) + 1, 1))
+        node = self.graph.node[2 * events.start : 2 * events.stop]
+        for instance, number in enumerate(node.tolist()):
+            state[instance // 2 + 1 :, number] = first_state + instance
+        num_revealed = np.minimum(np.arange(len(source)), len(events))
+        return TGNChunk(
+            source=source, time=time, num_revealed=num_revealed, events=events, state=state
+        )
 
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+        self, chunk: Chunk, rows: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
     ) -> Tensor:
-        own_R, neighbor_RN = self._versions(node, neighbors, num_revealed)
+        assert isinstance(chunk, TGNChunk)
+        revealed, index = chunk.num_revealed[rows], self.network.index
+        own_R = index(chunk.state[revealed, chunk.source[rows]])
+        neighbor_RN = index(chunk.state[revealed[:, None], neighbors.node])
         past = self.past(neighbors, functional.embedding(neighbor_RN, self._state))
         attended_RD = self._attention.at_own_times(self._state[own_R], past, now_RP)
         vector_RD: Tensor = self.network.output(torch.relu(attended_RD + self._hidden[own_R]))
         return vector_RD
 
-    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+    def score_versions(
+        self, chunk: Chunk, versions: Versions, now_BP: Tensor, source_BH: Tensor
+    ) -> Tensor:
+        assert isinstance(chunk, TGNChunk)
         targets, neighbors = self.graph.space.target_nodes, versions.neighbors
         revealed = versions.num_revealed
         segments = Segments(
-            own=self._version[revealed, targets[versions.column]],
-            neighbor=self._version[revealed[:, None], neighbors.node],
+            own=chunk.state[revealed, targets[versions.column]],
+            neighbor=chunk.state[revealed[:, None], neighbors.node],
             event=neighbors.instance // 2,
             num_neighbors=neighbors.count,
             column=versions.column,
@@ -294,19 +320,12 @@ class TGN(AttentionModel):
         run_all(jobs)
         return torch.from_numpy(scores).to(now_BP) + self.network.decoder.output.bias
 
-    def _versions(
-        self, node: IntArray, neighbors: RecentNeighbors, num_revealed: IntArray
-    ) -> tuple[Tensor, Tensor]:
-        """Return which states the rows have, [R], and their neighbors, [R, N]."""
-        index, version_BV = self.network.index, self._version
-        own_R = version_BV[num_revealed, node]
-        return index(own_R), index(version_BV[num_revealed[:, None], neighbors.node])
-
-    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+    def has_changed(self, chunk: Chunk, neighbors: RecentNeighbors) -> BoolArray:
+        assert isinstance(chunk, TGNChunk)
         graph, targets = self.graph, self.graph.space.target_nodes
-        begin, end = self._chunk
-        if begin == end:
-            return super().has_changed(neighbors, num_queries)
+        if not chunk.events:
+            return super().has_changed(chunk, neighbors)
+        begin, end = chunk.events.start, chunk.events.stop
         # Bit b of a number says whether there is a change between the queries b - 1 and b. A chunk
         # has fewer queries than a number has bits.
         changes_V = np.zeros(graph.space.num_nodes, dtype=np.int64)
@@ -320,7 +339,7 @@ class TGN(AttentionModel):
         by_partner_V = np.zeros_like(changes_V)
         np.bitwise_or.at(by_partner_V, node, changes_V[node[:, ::-1]])
         changes_T |= by_partner_V[targets]
-        changed: BoolArray = (changes_T >> np.arange(num_queries)[:, None]) & 1 > 0
+        changed: BoolArray = (changes_T >> np.arange(len(chunk.time))[:, None]) & 1 > 0
         return changed
 
     @threads_for_parts()
@@ -336,16 +355,17 @@ class TGN(AttentionModel):
         after = self._update_memory(start)
         node = self.graph.node[2 * start :]
         self._fold_weights()
-        current, size, parts = np.arange(len(before)), self.queries_per_chunk, []
+        current, chunks = np.arange(len(before)), []
         features = self.network.features(np.concatenate([current, node]))
         self._set_states(torch.cat([before, after]) + features)
-        for first in range(0, len(events), size):
-            chunk = events[first : first + size]
-            begin = start + first
-            self._set_versions(current, begin, begin + len(chunk), len(before) + 2 * first)
-            parts.append(self.score_chunk(chunk.source, chunk.time, np.arange(len(chunk))))
-            current = self._version[-1]
-        return torch.cat(parts).cpu().numpy()
+        for begin, end in self.chunk_bounds(len(events)):
+            revealed, first_state = range(start + begin, start + end), len(before) + 2 * begin
+            source, time = events.source[begin:end], events.time[begin:end]
+            chunks.append(partial(self._chunk, source, time, current, revealed, first_state))
+            current = current.copy()
+            # A node that occurs several times gets the last of its states.
+            current[node[2 * begin : 2 * end]] = first_state + np.arange(2 * (end - begin))
+        return self.score_chunks(chunks).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return {"memory": self._memory}

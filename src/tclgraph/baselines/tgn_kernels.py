@@ -13,15 +13,12 @@ from tclgraph.arrays import RealArray
 from tclgraph.compilation import kernel
 from tclgraph.layers.cell_kernels import CELLS_AT_ONCE, add_product, apply_relu, fill_rows
 from tclgraph.layers.segment_kernels import (
-    Attended,
-    Queries,
-    Segments,
-    StateTables,
     attend_segments,
     score_segments,
     segments_up_to,
     work_memory,
 )
+from tclgraph.layers.segments import Attended, Queries, Segments, StateTables
 
 _CELLS_PER_STEP = 512
 """Number of cells to compute together, so that the arrays in between fit in cache."""

@@ -67,20 +67,18 @@ def apply_relu(values: RealArray, num_cells: int) -> None:
 
 
 @kernel(**_EXACT)
-def normalize(values: RealArray, num_cells: int) -> None:
-    """Shift and scale every cell to mean 0 and variance 1, as LayerNorm without weights does."""
+def divide_by_deviation(values: RealArray, num_rows: int, num_cells: int) -> None:
+    """Divide the first rows of every cell by the deviation of all its rows, whose mean is 0.
+
+    This is LayerNorm without weights.
+    """
     number = values.dtype.type
-    share = number(1.0 / len(values))
     for cell in range(0, num_cells, CELLS_AT_ONCE):
-        total = fill(number(0.0), CELLS_AT_ONCE)
-        for row in range(len(values)):
-            total = total + load(values, row, cell, CELLS_AT_ONCE)
-        mean = total * share
         squares = fill(number(0.0), CELLS_AT_ONCE)
         for row in range(len(values)):
-            deviation = load(values, row, cell, CELLS_AT_ONCE) - mean
-            squares = squares + deviation * deviation
-        inverse = number(1.0) / sqrt(squares * share + number(_EPSILON))
-        for row in range(len(values)):
-            deviation = load(values, row, cell, CELLS_AT_ONCE) - mean
-            store(values, row, cell, deviation * inverse)
+            value = load(values, row, cell, CELLS_AT_ONCE)
+            squares = squares + value * value
+        variance = squares * number(1.0 / len(values))
+        inverse = number(1.0) / sqrt(variance + number(_EPSILON))
+        for row in range(num_rows):
+            store(values, row, cell, load(values, row, cell, CELLS_AT_ONCE) * inverse)

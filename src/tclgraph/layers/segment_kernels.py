@@ -1,21 +1,15 @@
 """Temporal attention of segments on the CPU, as compiled loops without gradients.
 
-A *segment* is a node whose neighbors and neighbors' vectors stay the same over consecutive queries.
-A *cell* is a segment at a query. Nothing is padded and nothing is copied per neighbor: segments
-refer to rows of tables. A vector holds a number of several adjacent cells (see `cell_kernels`). The
-last vector of a segment may reach into the cells of the next one, which are written later.
-
-Shapes: S segments, N neighbors of a segment, B queries, M cells, H heads, D width of a node,
-T width of a time code, E = D + T, P = 2T turns of a timestamp, F output width, K hidden width of a
-decoder. The arrays with queries or cells as columns have `CELLS_AT_ONCE` further columns.
+A vector holds a number of several adjacent cells (see `cell_kernels`). The last vector of a segment
+may reach into the cells of the next one, which are written later. The letters of shapes are those
+of `segments`.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tclgraph.arrays import IntArray, RealArray
+from tclgraph.arrays import RealArray
 from tclgraph.compilation import REORDERED_SUMS, kernel
 from tclgraph.lanes import (
     exp,
@@ -31,93 +25,15 @@ from tclgraph.lanes import (
     total,
 )
 from tclgraph.layers.cell_kernels import BLOCK, CELLS_AT_ONCE, ROWS_AT_ONCE, fill_rows, sums_of
+from tclgraph.layers.segments import (
+    Attended,
+    MovingCells,
+    NeighborTable,
+    Segments,
+    StateTables,
+)
 
 KEYS_AT_ONCE = 4
-
-
-class StateTables(NamedTuple):
-    """What attention needs of every state of a node, and of every event."""
-
-    state: RealArray
-    """[state, D]"""
-    query: RealArray
-    """[state, H, E] Queries in the space of the keys."""
-    value: RealArray
-    """[state, H, F] Values, without their time codes."""
-    hidden: RealArray
-    """[state, F] Vectors to which the attention output is added."""
-    turns: RealArray
-    """[event, P]"""
-
-
-class NeighborTable(NamedTuple):
-    """What attention needs of the neighbors of segments, if the vectors of nodes depend on time."""
-
-    start: IntArray
-    """[S] Row of the segment's first neighbor; its other neighbors follow."""
-    columns: RealArray
-    """[row, H · F + H · D + H] Values of the heads, without their time codes; keys of the heads in
-    the space of the node's own vector; and matches with the constant part of the query."""
-    turns: RealArray
-    """[event, P]"""
-
-
-class Queries(NamedTuple):
-    """Queries, as columns."""
-
-    turns: RealArray
-    """[P, B] Turns of the query times."""
-    source: RealArray
-    """[K, B] Hidden input of the decoder from the sources."""
-
-
-class MovingCells(NamedTuple):
-    """Cells of nodes whose vectors depend on time."""
-
-    time_query: RealArray
-    """[H · T, M] Queries in the space of the time codes."""
-    hidden: RealArray
-    """[F, M] Vectors to which the attention output is added; the first D rows are the nodes' own
-    vectors."""
-
-
-class Attended(NamedTuple):
-    """Output of attention, which a product of the time codes and a matrix completes."""
-
-    code: RealArray
-    """[H · T, M] Mean time codes of the heads, one after the other."""
-    sums: RealArray
-    """[F, M] Sums of the hidden vector and the mean values."""
-
-
-class Segments(NamedTuple):
-    """Segments, as row numbers of the tables and of the queries."""
-
-    own: IntArray
-    """[S] State of each node."""
-    neighbor: IntArray
-    """[S, N] State of each neighbor."""
-    event: IntArray
-    """[S, N] Event that made the neighbor."""
-    num_neighbors: IntArray
-    """[S]"""
-    column: IntArray
-    """[S] Column of the scores."""
-    begin: IntArray
-    """[S] First query."""
-    end: IntArray
-    """[S] Query after the last one."""
-
-
-def cell_chunks(segments: Segments, size: int) -> Iterator[tuple[int, int]]:
-    """Divide segments into ranges with at most `size` cells, or with a single segment."""
-    cells = np.concatenate([[0], np.cumsum(segments.end - segments.begin)])
-    first = 0
-    while first < len(segments.own):
-        last = int(np.searchsorted(cells, cells[first] + size, side="right")) - 1
-        last = max(last, first + 1)
-        yield first, last
-        first = last
 
 
 class Work(NamedTuple):
@@ -216,7 +132,7 @@ def attend_moving_segments(
         for query in range(segments.begin[segment], end, CELLS_AT_ONCE):
             for head in range(heads):
                 _multiply_query(head, query, cell, moving.time_query, now, work.query)
-                _match_moving(head, count, cell, work, moving.hidden)
+                _match_moving(head, count, cell, work, moving.own)
             _softmax(heads, count, work.weight)
             _mean_codes(count, query, cell, work, now, attended.code)
             _mean_values(heads * count, cell, work, moving.hidden, cell, attended.sums)
