@@ -151,7 +151,7 @@ class TGN(AttentionModel):
     name = "tgn"
     config_type = TGNConfig
     in_order = True
-    queries_per_chunk = 60
+    queries_per_chunk = 64  # as many as a number has bits, see `has_changed`
     config: TGNConfig
     network: TGNNetwork
 
@@ -327,10 +327,11 @@ class TGN(AttentionModel):
             return super().has_changed(chunk, neighbors)
         begin, end = chunk.events.start, chunk.events.stop
         # Bit b of a number says whether there is a change between the queries b - 1 and b. A chunk
-        # has fewer queries than a number has bits.
-        changes_V = np.zeros(graph.space.num_nodes, dtype=np.int64)
-        instance = np.arange(2 * (end - begin))
-        np.bitwise_or.at(changes_V, graph.node[2 * begin + instance], 2 << instance // 2)
+        # has at most as many queries as a number has bits. No query follows its last event.
+        changes_V = np.zeros(graph.space.num_nodes, dtype=np.uint64)
+        instance = np.arange(2 * (end - begin) - 2)
+        bit = np.uint64(2) << (instance // 2).astype(np.uint64)
+        np.bitwise_or.at(changes_V, graph.node[2 * begin + instance], bit)
         by_neighbor_TN = changes_V[neighbors.node] * neighbors.is_real
         changes_T = changes_V[targets] | np.bitwise_or.reduce(by_neighbor_TN, axis=1)
         # The two nodes of an event become neighbors if it is not earlier than the first query.
@@ -339,7 +340,8 @@ class TGN(AttentionModel):
         by_partner_V = np.zeros_like(changes_V)
         np.bitwise_or.at(by_partner_V, node, changes_V[node[:, ::-1]])
         changes_T |= by_partner_V[targets]
-        changed: BoolArray = (changes_T >> np.arange(len(chunk.time))[:, None]) & 1 > 0
+        query_B = np.arange(len(chunk.time), dtype=np.uint64)
+        changed: BoolArray = (changes_T >> query_B[:, None]) & np.uint64(1) > 0
         return changed
 
     @threads_for_parts()

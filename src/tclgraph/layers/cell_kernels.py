@@ -13,7 +13,6 @@ from tclgraph.lanes import fill, load, load_rows, maximum, outer, sqrt, store, s
 
 CELLS_AT_ONCE = 16
 ROWS_AT_ONCE = 8
-BLOCK = CELLS_AT_ONCE * ROWS_AT_ONCE
 """Sums that are computed at once: 8 rows of 16 cells take a quarter of the registers of AVX-512."""
 _EPSILON = 1e-5  # torch's default
 _EXACT: dict[str, Any] = {"error_model": "numpy"}
@@ -30,14 +29,14 @@ def fill_rows(numbers: RealArray, result: RealArray, begin: int, end: int) -> No
 
 @kernel(inline="always", **_EXACT)
 def sums_of(
-    sums: Any, weight: RealArray, row: int, right: RealArray, first: int, cell: int, rows: int
+    sums: Any, depth: int, weight: RealArray, row: int, right: RealArray, cell: int, rows: int
 ) -> Any:
-    """Add `rows` rows of weightᵀ · right, from `row` on, at the cells from `cell` on.
+    """Return sums plus `rows` rows of weightᵀ · right, from `row` on, at the cells from `cell` on.
 
-    The first row of `right` is `first`.
+    Both have `depth` rows.
     """
-    for column in range(len(weight)):
-        factor = load(right, first + column, cell, CELLS_AT_ONCE)
+    for column in range(depth):
+        factor = load(right, column, cell, CELLS_AT_ONCE)
         sums = sums + outer(load(weight, column, row, rows), factor)
     return sums
 
@@ -45,16 +44,16 @@ def sums_of(
 @kernel(**_EXACT)
 def add_product(weight: RealArray, right: RealArray, result: RealArray, num_cells: int) -> None:
     """Add weightᵀ · right to the result."""
-    rows = weight.shape[1]
-    block_end = rows - rows % ROWS_AT_ONCE
+    depth, num_rows = weight.shape
+    block_end = num_rows - num_rows % ROWS_AT_ONCE
     for cell in range(0, num_cells, CELLS_AT_ONCE):
         for row in range(0, block_end, ROWS_AT_ONCE):
             sums = load_rows(result, row, cell, ROWS_AT_ONCE, CELLS_AT_ONCE)
-            sums = sums_of(sums, weight, row, right, 0, cell, ROWS_AT_ONCE)
+            sums = sums_of(sums, depth, weight, row, right, cell, ROWS_AT_ONCE)
             store_rows(result, row, cell, ROWS_AT_ONCE, sums)
-        for row in range(block_end, rows):
+        for row in range(block_end, num_rows):
             sums = load(result, row, cell, CELLS_AT_ONCE)
-            store(result, row, cell, sums_of(sums, weight, row, right, 0, cell, 1))
+            store(result, row, cell, sums_of(sums, depth, weight, row, right, cell, 1))
 
 
 @kernel(**_EXACT)

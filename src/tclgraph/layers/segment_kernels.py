@@ -24,7 +24,7 @@ from tclgraph.lanes import (
     store_rows,
     total,
 )
-from tclgraph.layers.cell_kernels import BLOCK, CELLS_AT_ONCE, ROWS_AT_ONCE, fill_rows, sums_of
+from tclgraph.layers.cell_kernels import CELLS_AT_ONCE, ROWS_AT_ONCE, fill_rows, sums_of
 from tclgraph.layers.segments import (
     Attended,
     MovingCells,
@@ -241,28 +241,30 @@ def _multiply_query(
 @kernel
 def _match_moving(head: int, count: int, cell: int, work: Work, own: RealArray) -> None:
     """Write the matches of the keys of a head with the next queries."""
+    turns, key, fixed, weight, query = work.turns, work.key, work.fixed, work.weight, work.query
     for place in range(0, count, KEYS_AT_ONCE):
-        key = head * count + place
-        sums = repeat(load(work.fixed, 0, key, KEYS_AT_ONCE), CELLS_AT_ONCE)
-        for column in range(work.key.shape[1]):
-            keys = load_column(work.key, key, column, KEYS_AT_ONCE)
+        row = head * count + place
+        sums = repeat(load(fixed, 0, row, KEYS_AT_ONCE), CELLS_AT_ONCE)
+        for column in range(len(own)):
+            keys = load_column(key, row, column, KEYS_AT_ONCE)
             sums = sums + outer(keys, load(own, column, cell, CELLS_AT_ONCE))
-        for column in range(len(work.query)):
-            turns = load_column(work.turns, place, column, KEYS_AT_ONCE)
-            sums = sums + outer(turns, load(work.query, column, 0, CELLS_AT_ONCE))
+        for column in range(len(query)):
+            keys = load_column(turns, place, column, KEYS_AT_ONCE)
+            sums = sums + outer(keys, load(query, column, 0, CELLS_AT_ONCE))
         # This may write to the first keys of the next head, which are written later.
-        store_rows(work.weight, key, 0, KEYS_AT_ONCE, sums)
+        store_rows(weight, row, 0, KEYS_AT_ONCE, sums)
 
 
 @kernel
 def _match(num_keys: int, query: int, work: Work, now: RealArray) -> None:
     """Write the matches of all keys with the next queries."""
-    for key in range(0, num_keys, KEYS_AT_ONCE):
-        sums = repeat(load(work.fixed, 0, key, KEYS_AT_ONCE), CELLS_AT_ONCE)
+    key, fixed, weight = work.key, work.fixed, work.weight
+    for row in range(0, num_keys, KEYS_AT_ONCE):
+        sums = repeat(load(fixed, 0, row, KEYS_AT_ONCE), CELLS_AT_ONCE)
         for column in range(len(now)):
-            keys = load_column(work.key, key, column, KEYS_AT_ONCE)
+            keys = load_column(key, row, column, KEYS_AT_ONCE)
             sums = sums + outer(keys, load(now, column, query, CELLS_AT_ONCE))
-        store_rows(work.weight, key, 0, KEYS_AT_ONCE, sums)
+        store_rows(weight, row, 0, KEYS_AT_ONCE, sums)
 
 
 @kernel(error_model="numpy")
@@ -289,28 +291,39 @@ def _mean_codes(
     count: int, query: int, cell: int, work: Work, now: RealArray, code: RealArray
 ) -> None:
     """Write the mean time codes of the heads."""
-    width = len(now) // 2
+    turns, weight, width = work.turns, work.weight, len(now) // 2
     block_end = width - width % ROWS_AT_ONCE
     for head in range(len(code) // width):
+        first = head * count
         for row in range(0, block_end, ROWS_AT_ONCE):
-            mean = _mean_code(head, row, query, work, count, now, ROWS_AT_ONCE, BLOCK)
+            mean = _mean_code(first, count, row, query, turns, weight, now, ROWS_AT_ONCE)
             store_rows(code, head * width + row, cell, ROWS_AT_ONCE, mean)
         for row in range(block_end, width):
-            mean = _mean_code(head, row, query, work, count, now, 1, CELLS_AT_ONCE)
+            mean = _mean_code(first, count, row, query, turns, weight, now, 1)
             store(code, head * width + row, cell, mean)
 
 
 @kernel(inline="always")
 def _mean_code(
-    head: int, row: int, query: int, work: Work, count: int, now: RealArray, rows: int, lanes: int
+    first: int,
+    count: int,
+    row: int,
+    query: int,
+    turns: RealArray,
+    weight: RealArray,
+    now: RealArray,
+    rows: int,
 ) -> Any:
-    """Return some rows of the mean time codes of a head."""
-    width, turns, first = len(now) // 2, work.turns[:count], head * count
-    zero = fill(now.dtype.type(0.0), lanes)
-    cosines = sums_of(zero, turns, row, work.weight, first, 0, rows)
-    sines = sums_of(zero, turns, width + row, work.weight, first, 0, rows)
-    cosines = cosines * load_rows(now, row, query, rows, CELLS_AT_ONCE)
-    return cosines + sines * load_rows(now, width + row, query, rows, CELLS_AT_ONCE)
+    """Return `rows` rows of the mean time codes of the head whose keys begin at `first`."""
+    width = turns.shape[1] // 2
+    now_cosine = load_rows(now, row, query, rows, CELLS_AT_ONCE)
+    now_sine = load_rows(now, width + row, query, rows, CELLS_AT_ONCE)
+    cosines = sines = now_cosine - now_cosine
+    for place in range(count):
+        share = load(weight, first + place, 0, CELLS_AT_ONCE)
+        cosines = cosines + outer(load(turns, place, row, rows), share)
+        sines = sines + outer(load(turns, place, width + row, rows), share)
+    return cosines * now_cosine + sines * now_sine
 
 
 @kernel
@@ -318,14 +331,15 @@ def _mean_values(
     num_keys: int, cell: int, work: Work, start: RealArray, start_cell: int, output: RealArray
 ) -> None:
     """Write the sums of the hidden vectors from `start_cell` on and the mean values."""
-    block_end, value = len(output) - len(output) % ROWS_AT_ONCE, work.value[:num_keys]
+    value, weight, width = work.value, work.weight, len(output)
+    block_end = width - width % ROWS_AT_ONCE
     for row in range(0, block_end, ROWS_AT_ONCE):
         sums = load_rows(start, row, start_cell, ROWS_AT_ONCE, CELLS_AT_ONCE)
-        sums = sums_of(sums, value, row, work.weight, 0, 0, ROWS_AT_ONCE)
+        sums = sums_of(sums, num_keys, value, row, weight, 0, ROWS_AT_ONCE)
         store_rows(output, row, cell, ROWS_AT_ONCE, sums)
-    for row in range(block_end, len(output)):
+    for row in range(block_end, width):
         sums = load(start, row, start_cell, CELLS_AT_ONCE)
-        store(output, row, cell, sums_of(sums, value, row, work.weight, 0, 0, 1))
+        store(output, row, cell, sums_of(sums, num_keys, value, row, weight, 0, 1))
 
 
 @kernel
