@@ -51,7 +51,7 @@ CELLS_PER_JOB = 8192
 """Number of vectors that a thread computes at a time."""
 ROWS_PER_CHUNK = 256
 """Number of rows to encode per chunk if every row has a single time."""
-_MIN_CHUNKS_PER_THREAD = 4
+_MANY_CHUNKS_PER_THREAD = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -262,10 +262,10 @@ class AttentionModel(LearnedModel):
         return list(pairwise(even_cuts(num_queries, num_chunks)))
 
     def score_chunks(self, chunks: Sequence[Callable[[], Chunk]]) -> Tensor:
-        """Return the scores of all targets at all queries; a chunk can be large, so it is created
-        when its turn comes.
+        """Return the scores of all targets at all queries; a chunk is created when it is scored.
 
-        Threads share the chunks if there are many, else they share the targets of each chunk.
+        Threads share the chunks if this divides the work about evenly. Otherwise they share the
+        targets of each chunk.
         """
         parts = [torch.empty(0)] * len(chunks)
 
@@ -273,12 +273,12 @@ class AttentionModel(LearnedModel):
         def score(number: int) -> None:
             parts[number] = self.score_chunk(chunks[number]())
 
-        jobs = [partial(score, number) for number in range(len(chunks))]
-        if len(chunks) < _MIN_CHUNKS_PER_THREAD * num_threads():
+        jobs, threads = [partial(score, number) for number in range(len(chunks))], num_threads()
+        if len(jobs) % threads == 0 or len(jobs) >= _MANY_CHUNKS_PER_THREAD * threads:
+            run_all(jobs)
+        else:
             for job in jobs:
                 job()
-        else:
-            run_all(jobs)
         return torch.cat(parts)
 
     def score_chunk(self, chunk: Chunk) -> Tensor:

@@ -71,7 +71,7 @@ class TGAT(AttentionModel):
 
     name = "tgat"
     config_type = TGATConfig
-    queries_per_chunk = 256
+    queries_per_chunk = 512
     config: TGATConfig
     network: TGATNetwork
 
