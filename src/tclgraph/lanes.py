@@ -69,6 +69,56 @@ def load(_: Any, array: Any, row: Any, column: Any, count: Any) -> Any:
 
 
 @_in_kernels
+def load_column(_: Any, array: Any, row: Any, column: Any, count: Any) -> Any:
+    """Return the numbers of `count` adjacent rows in a column."""
+    lanes = Lanes(array.dtype, count.literal_value)
+
+    def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        vector = ir.Constant(context.get_value_type(lanes), ir.Undefined)
+        matrix, first, column, _count = arguments
+        for lane in range(lanes.count):
+            place = [matrix, builder.add(first, first.type(lane)), column]
+            number = builder.load(_place(context, builder, array, place, vector.type.element))
+            vector = builder.insert_element(vector, number, _INT32(lane))
+        return vector
+
+    return lanes(array, row, column, count), emit
+
+
+@_in_kernels
+def load_rows(_: Any, array: Any, row: Any, column: Any, rows: Any, count: Any) -> Any:
+    """Return `count` adjacent numbers of several adjacent rows, one row after the other."""
+    lanes = Lanes(array.dtype, rows.literal_value * count.literal_value)
+
+    def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        places = _row_places(context, builder, array, arguments[:3], lanes, rows.literal_value)
+        parts = [builder.load(place, align=array.dtype.bitwidth // 8) for place in places]
+        while len(parts) > 1:
+            parts = [
+                _joined(builder, first, second)
+                for first, second in zip(parts[0::2], parts[1::2], strict=True)
+            ]
+        return parts[0]
+
+    return lanes(array, row, column, rows, count), emit
+
+
+@_in_kernels
+def store_rows(_: Any, array: Any, row: Any, column: Any, rows: Any, lanes: Any) -> Any:
+    """Write a vector to several adjacent rows, an equal part of it to each, from a column on."""
+
+    def emit(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        places = _row_places(context, builder, array, arguments[:3], lanes, rows.literal_value)
+        count = lanes.count // len(places)
+        for start, place in zip(range(0, lanes.count, count), places, strict=True):
+            part = _shuffled(builder, arguments[4], range(start, start + count))
+            builder.store(part, place, align=array.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.none(array, row, column, rows, lanes), emit
+
+
+@_in_kernels
 def prefetch(_: Any, array: Any, row: Any) -> Any:
     """Ask the processor to load the start of a row into its cache, without waiting for it."""
 
@@ -168,6 +218,19 @@ def repeat(_: Any, lanes: Any, times: Any) -> Any:
 
 
 @_in_kernels
+def outer(_: Any, first: Any, second: Any) -> Any:
+    """Return the products of every number of a vector and all numbers of another vector."""
+    size = first.count * second.count
+
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        repeated = _shuffled(builder, arguments[0], [lane // second.count for lane in range(size)])
+        tiled = _shuffled(builder, arguments[1], [lane % second.count for lane in range(size)])
+        return builder.fmul(repeated, tiled, flags=_FLAGS)
+
+    return Lanes(first.dtype, size)(first, second), emit
+
+
+@_in_kernels
 def mask(_: Any, lanes: Any, flags: Any, row: Any, column: Any) -> Any:
     """Return a vector with 0 in place of the numbers whose flag, an element of a row, is False."""
 
@@ -202,6 +265,16 @@ def exp(_: Any, lanes: Any) -> Any:
         if lanes.dtype == types.float64:
             return _library_function(builder, "exp", arguments[0])
         return _emit_single_exp(builder, arguments[0])
+
+    return lanes(lanes), emit
+
+
+@_in_kernels
+def sqrt(_: Any, lanes: Any) -> Any:
+    """Return the square root."""
+
+    def emit(_: Any, builder: Any, __: Any, arguments: Any) -> Any:
+        return _library_function(builder, "sqrt", arguments[0])
 
     return lanes(lanes), emit
 
@@ -245,6 +318,23 @@ def _place(context: Any, builder: Any, array: Any, arguments: Any, vector: Any) 
         context, builder, array, structure, list(arguments[1 : 1 + array.ndim]), wraparound=False
     )
     return builder.bitcast(place, vector.as_pointer())
+
+
+def _row_places(
+    context: Any, builder: Any, array: Any, arguments: Any, lanes: Any, rows: int
+) -> list[Any]:
+    """Return the addresses of the equal parts of a vector in adjacent rows of a matrix."""
+    matrix, first, column = arguments
+    part = context.get_value_type(Lanes(array.dtype, lanes.count // rows))
+    places = [[matrix, builder.add(first, first.type(lane)), column] for lane in range(rows)]
+    return [_place(context, builder, array, place, part) for place in places]
+
+
+def _joined(builder: Any, first: Any, second: Any) -> Any:
+    """Return a vector of the numbers of two vectors of the same size."""
+    size = 2 * first.type.count
+    mask = ir.Constant(ir.VectorType(_INT32, size), list(range(size)))
+    return builder.shuffle_vector(first, second, mask)
 
 
 def _filled(builder: Any, number: Any, count: int) -> Any:

@@ -13,7 +13,8 @@ from torch.nn import functional
 import tclgraph as tg
 from tclgraph.arrays import FloatArray
 from tclgraph.baselines.recent_attention import AttentionModel
-from tclgraph.baselines.tgat import TGAT, TGATLayer
+from tclgraph.baselines.tgat import TGAT
+from tclgraph.baselines.tgat_layer import TGATLayer
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
 from tclgraph.events.stream import GraphKind

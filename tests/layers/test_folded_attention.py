@@ -34,38 +34,6 @@ def past_of(encoding: TimeEncoding, fewest: int) -> tuple[Past, Tensor]:
     return Past(neighbor, encoding.turns(time, at_end=False), is_real), time
 
 
-@pytest.mark.parametrize("num_times", [1, 2 * N])
-def test_fixed_query(layer: tuple[TemporalAttention, TimeEncoding], num_times: int) -> None:
-    attention, encoding = layer
-    past, event_time = past_of(encoding, fewest=1)
-    own_RD, now = torch.randn(R, D).double(), 7 + torch.rand(num_times).double()
-    folded = FoldedAttention(attention, encoding)
-    together_RBF = folded.with_fixed_query(
-        own_RD, past, folded.values(past.neighbor), encoding.turns(now, at_end=True)
-    )
-    assert together_RBF.shape == (R, num_times, F)
-    for number in range(num_times):
-        interval = now[number] - event_time
-        alone = attention(own_RD, past.neighbor, interval, past.is_real, encoding)
-        assert_allclose(together_RBF[:, number], alone, atol=1e-10)
-
-
-@pytest.mark.parametrize("num_times", [1, 2 * N])
-def test_query_at_times(layer: tuple[TemporalAttention, TimeEncoding], num_times: int) -> None:
-    attention, encoding = layer
-    past, event_time = past_of(encoding, fewest=1)
-    own_RBD, now = torch.randn(R, num_times, D).double(), 7 + torch.rand(num_times).double()
-    folded = FoldedAttention(attention, encoding)
-    together_RBF = folded.with_query_at_times(
-        own_RBD, past, folded.values(past.neighbor), encoding.turns(now, at_end=True)
-    )
-    assert together_RBF.shape == (R, num_times, F)
-    for number in range(num_times):
-        interval = now[number] - event_time
-        alone = attention(own_RBD[:, number], past.neighbor, interval, past.is_real, encoding)
-        assert_allclose(together_RBF[:, number], alone, atol=1e-10)
-
-
 @pytest.mark.parametrize("fewest", [0, 1])
 def test_own_times(layer: tuple[TemporalAttention, TimeEncoding], fewest: int) -> None:
     attention, encoding = layer

@@ -6,26 +6,37 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from torch import Tensor
 
+from tclgraph.baselines.recent_attention import as_columns
+from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
 from tclgraph.layers.folded_attention import FoldedAttention
 from tclgraph.layers.segment_kernels import (
+    attend_moving_segments,
+    attend_segments,
+    score_segments,
+    segments_up_to,
+    work_memory,
+)
+from tclgraph.layers.segments import (
+    Attended,
+    MovingCells,
+    NeighborTable,
     Segments,
     StateTables,
-    attend_segments,
     cell_chunks,
-    score_segments,
-    segment_keys,
 )
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.layers.time_encoding import TimeEncoding
 
-WIDTH, TIME_WIDTH, OUTPUT, STATES, EVENTS, QUERIES = 6, 6, 5, 9, 11, 12
+# Widths and numbers of queries that vectors do not divide evenly.
+WIDTH, TIME_WIDTH, OUTPUT, STATES, EVENTS, QUERIES, MOST = 6, 9, 13, 9, 11, 37, 6
 
 
 def draw_segments(random: np.random.Generator) -> Segments:
-    """Return segments with 0 to 6 neighbors and 1 to 12 queries, sorted by their first query."""
+    """Return segments with 0 to 6 neighbors and 1 to 37 queries, sorted by their first query."""
     begin = np.sort(random.integers(0, QUERIES, 20))
-    shape = len(begin), 6
+    shape = len(begin), MOST
     return Segments(
         own=random.integers(0, STATES, len(begin)),
         neighbor=random.integers(0, STATES, shape),
@@ -37,64 +48,125 @@ def draw_segments(random: np.random.Generator) -> Segments:
     )
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3])
+class Layer:
+    """Attention in double precision, with states, times of events and times of queries."""
+
+    def __init__(self, heads: int, seed: int) -> None:
+        torch.manual_seed(seed)
+        attention = TemporalAttention(WIDTH, TIME_WIDTH, heads, output_width=OUTPUT)
+        self.attention = attention.double().requires_grad_(False)
+        self.encoding = TimeEncoding(TIME_WIDTH).double().requires_grad_(False)
+        self.encoding.log_frequency.data = torch.randn(TIME_WIDTH).double()
+        self.encoding.phase.data.normal_()
+        self.state = torch.randn(STATES, WIDTH).double()
+        self.event_time = torch.rand(EVENTS).double()
+        self.query_time = 1 + torch.rand(QUERIES).double()
+        self.turns = self.encoding.turns(self.event_time, at_end=False).numpy()
+        self.now = as_columns(self.encoding.turns(self.query_time, at_end=True))
+        self.folded = FoldedAttention(self.attention, self.encoding)
+
+    def alone(self, segments: Segments, row: int, query: int, own: Tensor) -> Tensor:
+        """Return the attention output of a cell, without the bias."""
+        count = int(segments.num_neighbors[row])
+        if not count:
+            return torch.zeros(OUTPUT).double()
+        neighbor = self.state[segments.neighbor[row, :count]][None]
+        interval = self.query_time[query] - self.event_time[segments.event[row, :count]]
+        is_real = torch.ones(1, count, dtype=torch.bool)
+        attended: Tensor = self.attention(
+            own[None], neighbor, interval[None], is_real, self.encoding
+        )
+        return attended[0] - self.attention.bias
+
+
+def cells_of(segments: Segments, first: int, last: int) -> list[tuple[int, int]]:
+    """Return the segment and the query of every cell."""
+    return [
+        (row, query)
+        for row in range(first, last)
+        for query in range(segments.begin[row], segments.end[row])
+    ]
+
+
+@pytest.mark.parametrize("heads", [1, 3])
 @given(seed=st.integers(0, 1000))
 def test_cells_equal_single_rows(heads: int, seed: int) -> None:
-    torch.manual_seed(seed)
-    attention = TemporalAttention(WIDTH, TIME_WIDTH, heads, output_width=OUTPUT)
-    attention = attention.double().requires_grad_(False)
-    encoding = TimeEncoding(TIME_WIDTH).double().requires_grad_(False)
-    encoding.log_frequency.data = torch.randn(TIME_WIDTH).double()
-    state, hidden = torch.randn(STATES, WIDTH).double(), torch.randn(STATES, OUTPUT).double()
-    event_time, query_time = torch.rand(EVENTS).double(), 1 + torch.rand(QUERIES).double()
-    now = encoding.turns(query_time, at_end=True)
-    folded = FoldedAttention(attention, encoding)
+    layer, segments = Layer(heads, seed), draw_segments(np.random.default_rng(seed))
+    hidden = torch.randn(STATES, OUTPUT).double()
     tables = StateTables(
-        state.numpy(),
-        folded.queries(state).numpy(),
-        folded.values(state).view(STATES, heads, OUTPUT).numpy(),
+        layer.state.numpy(),
+        layer.folded.queries(layer.state).numpy(),
+        layer.folded.values(layer.state).view(STATES, heads, OUTPUT).numpy(),
         hidden.numpy(),
-        encoding.turns(event_time, at_end=False).numpy(),
+        layer.turns,
     )
-    segments = draw_segments(np.random.default_rng(seed))
     first, last = 3, 17
-    key, fixed = segment_keys(first, last, segments, tables)
-    start = int(segments.begin[first])
-    match = key @ now[start:].T.numpy() + fixed[:, None]
-    code, output = attend_segments(first, last, segments, tables, now.numpy(), match, start)
-    attended = output + code @ folded.value_by_time.numpy()
-    cell = 0
-    for row in range(first, last):
-        count = int(segments.num_neighbors[row])
-        neighbor = state[segments.neighbor[row, :count]][None]
-        for query in range(segments.begin[row], segments.end[row]):
-            interval = query_time[query] - event_time[segments.event[row, :count]]
-            own = state[segments.own[row]][None]
-            is_real = torch.ones(1, count, dtype=torch.bool)
-            expected = hidden[segments.own[row]]
-            if count:
-                alone = attention(own, neighbor, interval[None], is_real, encoding)[0]
-                expected = expected + alone - attention.bias
-            assert_allclose(attended[cell], expected, atol=1e-10)
-            cell += 1
-    assert cell == len(attended)
+    cells = cells_of(segments, first, last)
+    num_columns = len(cells) + CELLS_AT_ONCE
+    code, output = np.zeros((heads * TIME_WIDTH, num_columns)), np.zeros((OUTPUT, num_columns))
+    work = work_memory(segments, heads, layer.now, 2 * TIME_WIDTH, OUTPUT)
+    attend_segments(first, last, segments, tables, layer.now, work, Attended(code, output))
+    total = output + layer.folded.value_by_time.numpy().T @ code
+    for cell, (row, query) in enumerate(cells):
+        own = segments.own[row]
+        expected = hidden[own] + layer.alone(segments, row, query, layer.state[own])
+        assert_allclose(total[:, cell], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@given(seed=st.integers(0, 1000))
+def test_moving_cells_equal_single_rows(heads: int, seed: int) -> None:
+    layer, segments = Layer(heads, seed), draw_segments(np.random.default_rng(seed))
+    first, last = 3, 17
+    cells, count = cells_of(segments, first, last), segments.num_neighbors
+    places = np.concatenate([segments.neighbor[row, : count[row]] for row in range(first, last)])
+    neighbor, start = layer.state[places], np.cumsum(count) - count
+    columns = [
+        layer.folded.values(neighbor),
+        neighbor @ layer.folded.key_by_neighbor,
+        neighbor @ layer.folded.constant_by_neighbor,
+    ]
+    table = NeighborTable(start - start[first], torch.cat(columns, dim=1).numpy(), layer.turns)
+    num_columns = len(cells) + CELLS_AT_ONCE
+    hidden = torch.randn(len(cells), OUTPUT).double()
+    own = torch.randn(len(cells), WIDTH).double()
+    time_query = own @ layer.folded.query_by_time + layer.folded.constant_by_time
+    code, output = np.zeros((heads * TIME_WIDTH, num_columns)), np.zeros((OUTPUT, num_columns))
+    moving = MovingCells(as_columns(own), as_columns(time_query), as_columns(hidden))
+    work = work_memory(segments, heads, layer.now, WIDTH, OUTPUT)
+    attended = Attended(code, output)
+    attend_moving_segments(first, last, segments, table, moving, layer.now, work, attended)
+    total = output + layer.folded.value_by_time.numpy().T @ code
+    for cell, (row, query) in enumerate(cells):
+        expected = hidden[cell] + layer.alone(segments, row, query, own[cell])
+        assert_allclose(total[:, cell], expected, atol=1e-10)
 
 
 def test_scores_are_those_of_a_layer_with_one_hidden_unit_per_column() -> None:
     random = np.random.default_rng(0)
     segments = draw_segments(random)
-    sizes = segments.end - segments.begin
-    target = random.standard_normal((sizes.sum(), 4))
-    source, output = random.standard_normal((QUERIES, 4)), random.standard_normal(4)
-    scores = np.full((QUERIES, len(sizes)), np.nan)
-    score_segments(0, len(sizes), segments, target, source, output, scores)
-    cell = 0
-    for row in range(len(sizes)):
-        for query in range(segments.begin[row], segments.end[row]):
-            expected = np.maximum(source[query] + target[cell], 0) @ output
-            assert_allclose(scores[query, row], expected, atol=1e-12)
-            cell += 1
-    assert np.isfinite(scores).sum() == cell
+    cells = cells_of(segments, 0, len(segments.own))
+    target = random.standard_normal((4, len(cells) + CELLS_AT_ONCE))
+    source = random.standard_normal((4, QUERIES + CELLS_AT_ONCE))
+    output, scores = random.standard_normal(4), np.full((QUERIES, len(segments.own)), np.nan)
+    score_segments(0, len(segments.own), segments, target, source, output, scores)
+    for cell, (row, query) in enumerate(cells):
+        expected = output @ np.maximum(source[:, query] + target[:, cell], 0)
+        assert_allclose(scores[query, row], expected, atol=1e-12)
+    assert np.isfinite(scores).sum() == len(cells)
+
+
+@pytest.mark.parametrize("size", [1, 25, 1000])
+def test_ranges_of_segments_have_few_cells(size: int) -> None:
+    segments = draw_segments(np.random.default_rng(1))
+    first, last = 2, 19
+    while first < last:
+        stop, num_cells = segments_up_to(first, last, segments, size)
+        assert first < stop <= last
+        assert num_cells == len(cells_of(segments, first, stop))
+        assert num_cells <= size or stop == first + 1
+        assert stop == last or len(cells_of(segments, first, stop + 1)) > size
+        first = stop
 
 
 @pytest.mark.parametrize("size", [1, 5, 1000])

@@ -16,8 +16,10 @@ timestamp, H hidden width of the decoder, C columns of a batch.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -26,10 +28,11 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
+from tclgraph.arrays import BoolArray, FloatArray, IntArray, RealArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
 from tclgraph.layers.folded_attention import Past
 from tclgraph.layers.pair_decoder import PairDecoder
 from tclgraph.layers.time_encoding import TimeEncoding
@@ -41,13 +44,14 @@ from tclgraph.sampling.recent_neighbors import (
     TimedNodes,
     recent_neighbors,
 )
+from tclgraph.threads import even_cuts, num_threads, run_all, threads_for_parts
 from tclgraph.training.config import TrainingConfig
 
-CHUNK_SIZE = 2048
-"""Number of vectors (rows times query times) to encode per chunk, so that intermediate arrays fit
-in cache."""
+CELLS_PER_JOB = 8192
+"""Number of vectors that a thread computes at a time."""
 ROWS_PER_CHUNK = 256
 """Number of rows to encode per chunk if every row has a single time."""
+_MANY_CHUNKS_PER_THREAD = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +104,16 @@ class AttentionNetwork(nn.Module):
         # A copy, because the columns of a stream are read-only and torch tensors cannot be.
         features: Tensor = self.node(self.index(node.copy()))
         return features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Queries that are scored together; their times do not decrease."""
+
+    source: IntArray
+    time: FloatArray
+    num_revealed: IntArray
+    """Number of events of the chunk that each query depends on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,16 +206,17 @@ class AttentionModel(LearnedModel):
 
     @abstractmethod
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+        self, chunk: Chunk, rows: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
     ) -> Tensor:
-        """Return the vectors of nodes with these neighbors, each at its own time, [R, D].
+        """Return the vectors of the sources of some queries with these neighbors, [R, D].
 
-        `now_RP` holds the turns of the times. `num_revealed` is, for each row, the number of events
-        of the current chunk that it depends on.
+        `now_RP` holds the turns of the query times.
         """
 
     @abstractmethod
-    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+    def score_versions(
+        self, chunk: Chunk, versions: Versions, now_BP: Tensor, source_BH: Tensor
+    ) -> Tensor:
         """Return the scores of all targets, [B, T].
 
         `now_BP` holds the turns of the query times, and `source_BH` the decoder's hidden input of
@@ -216,36 +231,64 @@ class AttentionModel(LearnedModel):
         event = np.maximum(neighbors.instance, 0) // 2
         return Past(neighbor_RND, functional.embedding(index(event), turns), index(is_real))
 
-    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+    def has_changed(self, chunk: Chunk, neighbors: RecentNeighbors) -> BoolArray:
         """Return which targets changed between a query and the query before it, [B, T].
 
         `neighbors` are those at the first query. A target that has a new neighbor since the query
         before need not be included, and a target that has not changed may be.
         """
-        return np.zeros((num_queries, len(neighbors.node)), dtype=bool)
+        return np.zeros((len(chunk.time), len(neighbors.node)), dtype=bool)
 
+    def frozen_chunk(self, source: IntArray, time: FloatArray) -> Chunk:
+        """Return a chunk without events between its queries."""
+        return Chunk(source=source, time=time, num_revealed=np.zeros(len(source), dtype=np.int64))
+
+    @threads_for_parts()
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
         if not len(source):
             return np.empty((0, self.graph.space.num_targets), dtype=np.float32)
         self.fold()
-        num_revealed = np.zeros(self.queries_per_chunk, dtype=np.int64)
         order = np.argsort(time, kind="stable")
-        chunks = np.split(order, range(len(num_revealed), len(order), len(num_revealed)))
-        parts = [self.score_chunk(source[chunk], time[chunk], num_revealed) for chunk in chunks]
-        return torch.cat(parts)[self.network.index(np.argsort(order))].cpu().numpy()
+        parts = [order[begin:end] for begin, end in self.chunk_bounds(len(order))]
+        chunks = [partial(self.frozen_chunk, source[part], time[part]) for part in parts]
+        scores = self.score_chunks(chunks)
+        return scores[self.network.index(np.argsort(order))].cpu().numpy()
 
-    def score_chunk(self, source: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
+    def chunk_bounds(self, num_queries: int) -> list[tuple[int, int]]:
+        """Return the first query of every chunk, and the query after its last one."""
+        num_chunks = -(-num_queries // self.queries_per_chunk)
+        return list(pairwise(even_cuts(num_queries, num_chunks)))
+
+    def score_chunks(self, chunks: Sequence[Callable[[], Chunk]]) -> Tensor:
+        """Return the scores of all targets at all queries; a chunk is created when it is scored.
+
+        Threads share the chunks if this divides the work about evenly. Otherwise they share the
+        targets of each chunk.
+        """
+        parts = [torch.empty(0)] * len(chunks)
+
+        @torch.no_grad()
+        def score(number: int) -> None:
+            parts[number] = self.score_chunk(chunks[number]())
+
+        jobs, threads = [partial(score, number) for number in range(len(chunks))], num_threads()
+        if len(jobs) % threads == 0 or len(jobs) >= _MANY_CHUNKS_PER_THREAD * threads:
+            run_all(jobs)
+        else:
+            for job in jobs:
+                job()
+        return torch.cat(parts)
+
+    def score_chunk(self, chunk: Chunk) -> Tensor:
         """Return the scores of all targets at the queries of a chunk, [B, T].
 
-        Their times do not decrease. The graph may already hold later events: neighbors are strictly
-        earlier than the query time.
+        The graph may already hold later events: neighbors are strictly earlier than the query time.
         """
-        targets = self.graph.space.target_nodes
-        num_revealed = num_revealed[: len(source)]
+        targets, time = self.graph.space.target_nodes, chunk.time
         neighbors = self._neighbors(targets, np.full(len(targets), time[0]))
-        begin, column = np.nonzero(self._changes(neighbors, time))
+        begin, column = np.nonzero(self._changes(chunk, neighbors))
         changed = self._neighbors(targets[column], time[begin])
         begin = np.concatenate([np.zeros(len(targets), dtype=np.int64), begin])
         column = np.concatenate([np.arange(len(targets)), column])
@@ -254,25 +297,26 @@ class AttentionModel(LearnedModel):
             begin=begin,
             end=_ends(column, begin, len(time)),
             neighbors=neighbors.then(changed),
-            num_revealed=num_revealed[begin],
+            num_revealed=chunk.num_revealed[begin],
         )
-        source_RD = self._encode_pairs(source, time, num_revealed)
-        source_BH = self.network.decoder.first_half(source_RD)
-        return self.score_versions(versions, self.turns_of(time, at_end=True), source_BH)
+        now_BP = self.turns_of(time, at_end=True)
+        source_BH = self.network.decoder.first_half(self._encode_sources(chunk, now_BP))
+        return self.score_versions(chunk, versions, now_BP, source_BH)
 
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
-        num_revealed = np.zeros(len(node), dtype=np.int64)
         with torch.no_grad():
             self.fold()
-            return self._encode_pairs(node, np.full(len(node), time), num_revealed).cpu().numpy()
+            chunk = self.frozen_chunk(node, np.full(len(node), time))
+            now_RP = self.turns_of(chunk.time, at_end=True)
+            return self._encode_sources(chunk, now_RP).cpu().numpy()
 
     def _neighbors(self, node: IntArray, time: FloatArray) -> RecentNeighbors:
         latest = self.graph.last_instance[node]
         return recent_neighbors(self.graph, latest, time, self.config.neighbors)
 
-    def _changes(self, neighbors: RecentNeighbors, time: FloatArray) -> BoolArray:
+    def _changes(self, chunk: Chunk, neighbors: RecentNeighbors) -> BoolArray:
         """Return which targets have changed since the query before, [B, T]; none at the first."""
-        changed_BT = self.has_changed(neighbors, len(time))
+        changed_BT, time = self.has_changed(chunk, neighbors), chunk.time
         # An event makes its nodes neighbors of each other from the first later query on.
         begin, end = np.searchsorted(self.graph.time, time[[0, -1]])
         query = np.searchsorted(time, self.graph.time[begin:end], side="right").repeat(2)
@@ -282,14 +326,14 @@ class AttentionModel(LearnedModel):
         changed_BT[:1] = False
         return changed_BT
 
-    def _encode_pairs(self, node: IntArray, time: FloatArray, num_revealed: IntArray) -> Tensor:
-        """Return the vectors of nodes, each at its own time, [R, D]."""
-        vectors_RD = self.network.node.weight.new_empty(len(node), self.config.width)
-        now_RP = self.turns_of(time, at_end=True)
-        for rows, neighbors in by_count(self._neighbors(node, time), ROWS_PER_CHUNK):
+    def _encode_sources(self, chunk: Chunk, now_BP: Tensor) -> Tensor:
+        """Return the vectors of the sources, each at the time of its query, [B, D]."""
+        vectors_BD = now_BP.new_empty(len(now_BP), self.config.width)
+        all_neighbors = self._neighbors(chunk.source, chunk.time)
+        for rows, neighbors in by_count(all_neighbors, ROWS_PER_CHUNK):
             row = self.network.index(rows)
-            vectors_RD[row] = self.encode(node[rows], neighbors, now_RP[row], num_revealed[rows])
-        return vectors_RD
+            vectors_BD[row] = self.encode(chunk, rows, neighbors, now_BP[row])
+        return vectors_BD
 
 
 def _ends(column: IntArray, begin: IntArray, num_queries: int) -> IntArray:
@@ -324,3 +368,14 @@ def write_rows(table: Tensor, start: int, rows: Tensor) -> Tensor:
         table = larger
     table[start : start + len(rows)] = rows
     return table
+
+
+def as_array(tensor: Tensor) -> RealArray:
+    """Return a tensor without gradients as an array, which shares its memory on the CPU."""
+    array: RealArray = tensor.detach().contiguous().cpu().numpy()
+    return array
+
+
+def as_columns(rows: Tensor) -> RealArray:
+    """Return an array with these rows as columns, and with further columns that kernels expect."""
+    return as_array(functional.pad(rows.T, (0, CELLS_AT_ONCE)))

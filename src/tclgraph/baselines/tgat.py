@@ -12,29 +12,29 @@ from functools import partial
 import numpy as np
 import torch
 from pydantic import PositiveInt
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
-    CHUNK_SIZE,
+    CELLS_PER_JOB,
     ROWS_PER_CHUNK,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Chunk,
     Versions,
-    by_count,
+    as_array,
+    as_columns,
     write_rows,
 )
+from tclgraph.baselines.tgat_kernels import TargetWeights, score_targets
+from tclgraph.baselines.tgat_layer import FoldedLayer, RotatedLayer, TGATLayer
+from tclgraph.dependency_graph.graph import NONE
 from tclgraph.events.stream import EventStream
-from tclgraph.layers.folded_attention import FoldedAttention, Past
-from tclgraph.layers.pair_decoder import PairMerge
-from tclgraph.layers.temporal_attention import TemporalAttention, dropout_mask
-from tclgraph.layers.time_encoding import TimeEncoding
+from tclgraph.layers.segments import NeighborTable, Queries, Segments, StateTables, cell_chunks
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes, recent_neighbors
-from tclgraph.threads import run_all
-
-_QUERIES_PER_START = 8
+from tclgraph.threads import run_all, threads_for_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,86 +48,6 @@ class TGATConfig(AttentionConfig):
     epochs: PositiveInt = 10
     """Largest number of epochs. Published: 50, with the same patience. Here: fewer. Because: an
     epoch takes long."""
-
-
-class TGATLayer(nn.Module):
-    """One layer: MLP([LN(attention + q) ; h]).
-
-    h is a node's vector in the layer below, and q = [h ; encoding of interval 0] its query.
-    """
-
-    def __init__(self, config: TGATConfig) -> None:
-        super().__init__()
-        width, full = config.width, 2 * config.width
-        self.dropout = config.dropout
-        self.attention = TemporalAttention(
-            width, width, config.heads, output_width=full, dropout=config.dropout
-        )
-        self.norm = nn.LayerNorm(full)
-        self.merge = PairMerge(full, width, width, width)
-
-    def forward(
-        self,
-        node_RD: Tensor,
-        neighbor_RND: Tensor,
-        interval_RN: Tensor,
-        is_real_RN: Tensor,
-        encoding: TimeEncoding,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        """Return the vectors of rows, each at one time, [R, D]; a generator enables dropout."""
-        attended = self.attention(
-            node_RD, neighbor_RND, interval_RN, is_real_RN, encoding, generator
-        )
-        if generator is not None and self.dropout:
-            attended = attended * dropout_mask(attended.shape, self.dropout, generator).to(attended)
-        return self._merge(attended, node_RD, encoding)
-
-    def _merge(self, attended: Tensor, node: Tensor, encoding: TimeEncoding) -> Tensor:
-        query = torch.cat([node, encoding.of_now.expand_as(node)], dim=-1)
-        merged: Tensor = self.merge(self.norm(attended + query), node)
-        return merged
-
-
-class FoldedLayer:
-    """A layer for inference, with products of weights that were computed once."""
-
-    def __init__(self, layer: TGATLayer, encoding: TimeEncoding) -> None:
-        self.attention = FoldedAttention(layer.attention, encoding)
-        self._norm, self._merge, self._now = layer.norm, layer.merge, encoding.of_now
-
-    def at_own_times(self, node_RD: Tensor, past: Past, now_RP: Tensor) -> Tensor:
-        """Return the vectors of rows, each at its own time, [R, D]."""
-        attended_RF = self.attention.at_own_times(node_RD, past, now_RP)
-        hidden_RBD = self._hidden(attended_RF[:, None], node_RD[:, None])
-        vector_RD: Tensor = self._merge.output(hidden_RBD[:, 0])
-        return vector_RD
-
-    def hidden_of_fixed(
-        self, node_RD: Tensor, past: Past, value_RNG: Tensor, now_BP: Tensor
-    ) -> Tensor:
-        """Return the hidden layer of rows at times, [R, B, D], if h does not depend on time."""
-        attended = self.attention.with_fixed_query(node_RD, past, value_RNG, now_BP)
-        return self._hidden(attended, node_RD[:, None])
-
-    def hidden_of(self, node_RBD: Tensor, past: Past, now_BP: Tensor) -> Tensor:
-        """Return the hidden layer of rows at times, [R, B, D], from h at these times."""
-        value_RNG = self.attention.values(past.neighbor)
-        attended = self.attention.with_query_at_times(node_RBD, past, value_RNG, now_BP)
-        return self._hidden(attended, node_RBD)
-
-    def without_neighbors(self, node_RBD: Tensor) -> Tensor:
-        """Return the hidden layer of rows without neighbors, [R, B, D]."""
-        attended = node_RBD.new_zeros(*node_RBD.shape[:2], 2 * node_RBD.shape[2])
-        return self._hidden(attended, node_RBD)
-
-    def _hidden(self, attended_RBF: Tensor, node_RBD: Tensor) -> Tensor:
-        """Return the hidden layer of the MLP; this overwrites its first argument."""
-        width = node_RBD.shape[2]
-        attended_RBF[..., :width] += node_RBD
-        attended_RBF[..., width:] += self._now
-        hidden: Tensor = self._merge.first_half(self._norm(attended_RBF))
-        return hidden.add_(self._merge.second_half(node_RBD)).relu_()
 
 
 class TGATNetwork(AttentionNetwork):
@@ -151,7 +71,7 @@ class TGAT(AttentionModel):
 
     name = "tgat"
     config_type = TGATConfig
-    queries_per_chunk = 64
+    queries_per_chunk = 512
     config: TGATConfig
     network: TGATNetwork
 
@@ -199,7 +119,7 @@ class TGAT(AttentionModel):
     @torch.no_grad()
     def update_state(self, events: EventStream) -> None:
         super().update_state(events)
-        self.fold()
+        self._fold_layers()
         graph = self.graph
         for start in range(len(graph) - len(events), len(graph), ROWS_PER_CHUNK // 2):
             instance = np.arange(2 * start, 2 * min(start + ROWS_PER_CHUNK // 2, len(graph)))
@@ -210,13 +130,61 @@ class TGAT(AttentionModel):
             self._first_layer = write_rows(self._first_layer, 2 * start, first_RD)
 
     def fold(self) -> None:
+        self._fold_layers()
+        self._set_tables()
+
+    def _fold_layers(self) -> None:
         network = self.network
         self._first = FoldedLayer(network.first, network.encoding)
         self._second = FoldedLayer(network.second, network.encoding)
-        self._value = self._first.attention.values(network.node.weight)
+
+    def _set_tables(self) -> None:
+        """Compute what ranking needs of every node and event, and the weights."""
+        network, attention = self.network, self._first.attention
+        first, second = RotatedLayer(self._first), RotatedLayer(self._second)
+        node, heads = network.node.weight, (self.config.heads, -1)
+        value = node @ first.value + first.value_bias
+        self._tables = StateTables(
+            state=as_array(node),
+            query=as_array(attention.queries(node)),
+            value=as_array(torch.unflatten(value, 1, heads)),
+            hidden=as_array(node @ first.query + first.query_bias),
+            turns=as_array(self._turns),
+        )
+        between, between_bias = self._between_layers(first, second)
+        self._set_earlier_weights(first, second)
         # A target's vector is read only by the decoder, so both linear maps become a single map.
-        output, decoder = network.second.merge.output, network.decoder.second_half.weight
-        self._output, self._output_bias = decoder @ output.weight, decoder @ output.bias
+        decoder = network.decoder.second_half.weight.T
+        self._weights = TargetWeights(
+            first_code=as_array(first.code),
+            first_hidden=as_array(first.hidden),
+            node_hidden=as_array(node @ first.own_hidden + first.hidden_bias),
+            between=as_array(between),
+            between_bias=as_array(between_bias),
+            second_code=as_array(second.code),
+            second_hidden=as_array(second.hidden),
+            output=as_array(second.output @ decoder),
+            output_bias=as_array(second.output_bias @ decoder),
+            score=as_array(network.decoder.output.weight[0]),
+        )
+
+    def _between_layers(self, first: RotatedLayer, second: RotatedLayer) -> tuple[Tensor, Tensor]:
+        """Return the map from the first hidden layer to all inputs of the second layer."""
+        attention = self._second.attention
+        weight = torch.cat([second.own_hidden, attention.query_by_time, second.query], dim=1)
+        bias = torch.cat([second.hidden_bias, attention.constant_by_time, second.query_bias])
+        return first.output @ weight, first.output_bias @ weight + bias
+
+    def _set_earlier_weights(self, first: RotatedLayer, second: RotatedLayer) -> None:
+        """Set the map from a neighbor's first layer to a row of a `NeighborTable`."""
+        attention, heads = self._second.attention, self.config.heads
+        key = torch.unflatten(attention.key_by_neighbor, 1, (heads, -1))
+        # The keys meet the hidden layer from which the node's own vector is computed.
+        hidden_key = (key @ first.output.T).flatten(1)
+        constant = attention.constant_by_neighbor + key @ first.output_bias
+        self._earlier_weight = torch.cat([second.value, hidden_key, constant], dim=1)
+        num_others = hidden_key.shape[1] + constant.shape[1]
+        self._earlier_bias = functional.pad(second.value_bias, (0, num_others))
 
     def _first_at_own_times(
         self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
@@ -231,59 +199,48 @@ class TGAT(AttentionModel):
         return functional.embedding(instance, self._first_layer)
 
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+        self, chunk: Chunk, rows: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
     ) -> Tensor:
-        first_RD = self._first_at_own_times(node, neighbors, now_RP)
+        first_RD = self._first_at_own_times(chunk.source[rows], neighbors, now_RP)
         past = self.past(neighbors, self._earlier(neighbors))
         return self._second.at_own_times(first_RD, past, now_RP)
 
-    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
-        targets, index = self.graph.space.target_nodes, self.network.index
-        score_BR = now_BP.new_empty(len(now_BP), len(versions.begin))
-        # Versions that begin at nearby queries are encoded together, at all times from there on.
-        starts = range(0, len(now_BP), _QUERIES_PER_START)
-        bounds = np.searchsorted(versions.begin, [*starts, len(now_BP)])
+    def score_versions(
+        self, chunk: Chunk, versions: Versions, now_BP: Tensor, source_BH: Tensor
+    ) -> Tensor:
+        targets, neighbors = self.graph.space.target_nodes, versions.neighbors
+        segments = Segments(
+            own=targets[versions.column],
+            neighbor=neighbors.node,
+            event=neighbors.instance // 2,
+            num_neighbors=neighbors.count,
+            column=versions.column,
+            begin=versions.begin,
+            end=versions.end,
+        )
+        scores = np.empty((len(now_BP), len(targets)), dtype=self._tables.state.dtype)
+        queries = Queries(as_columns(now_BP), as_columns(source_BH))
 
-        @torch.no_grad()
-        def score_rows(start: int, rows: IntArray, neighbors: RecentNeighbors) -> None:
-            node = targets[versions.column[rows]]
-            target_RBH = self._decoder_inputs(node, neighbors, now_BP[start:])
-            score_RB = self.network.decoder.of_halves(source_BH[start:], target_RBH)
-            score_BR[start:, index(rows)] = score_RB.T
+        def score_rows(first: int, last: int) -> None:
+            earlier = self._earlier_table(neighbors, first, last)
+            score_targets(
+                first, last, segments, self._tables, earlier, self._weights, queries, scores
+            )
 
-        jobs = []
-        for start, first, last in zip(starts, bounds[:-1], bounds[1:], strict=True):
-            rows = np.arange(first, last)
-            group = versions.neighbors.of(rows, self.config.neighbors)
-            size = max(1, CHUNK_SIZE // (len(now_BP) - start))
-            jobs += [
-                partial(score_rows, start, rows[some], neighbors)
-                for some, neighbors in by_count(group, size)
-            ]
-        run_all(jobs)
-        row_BT = np.zeros((len(now_BP), len(targets)), dtype=np.int64)
-        row_BT[versions.begin, versions.column] = np.arange(len(versions.begin))
-        # The latest version of a target has the highest number.
-        return score_BR.gather(1, index(np.maximum.accumulate(row_BT)))
+        run_all([partial(score_rows, *rows) for rows in cell_chunks(segments, CELLS_PER_JOB)])
+        return torch.from_numpy(scores).to(now_BP) + self.network.decoder.output.bias
 
-    def _decoder_inputs(self, node: IntArray, neighbors: RecentNeighbors, now_BP: Tensor) -> Tensor:
-        """Return the decoder's hidden input of targets with these neighbors at times, [R, B, H].
+    @torch.no_grad()
+    def _earlier_table(self, neighbors: RecentNeighbors, first: int, last: int) -> NeighborTable:
+        """Return what the second layer needs of the neighbors of some rows."""
+        instance, count = neighbors.instance[first:last], neighbors.count
+        row = self.network.index(instance[instance != NONE])
+        neighbor = functional.embedding(row, self._first_layer)
+        start = np.cumsum(count) - count
+        columns = torch.addmm(self._earlier_bias, neighbor, self._earlier_weight)
+        return NeighborTable(start - start[first], as_array(columns), self._tables.turns)
 
-        Either all rows have neighbors or none has; then B = 1.
-        """
-        network, first, second = self.network, self._first, self._second
-        node_RD, output = network.features(node), network.first.merge.output
-        if neighbors.node.shape[1]:
-            past = self.past(neighbors, network.features(neighbors.node))
-            value_RNG = functional.embedding(network.index(neighbors.node), self._value)
-            first_RBD = output(first.hidden_of_fixed(node_RD, past, value_RNG, now_BP))
-            past = Past(self._earlier(neighbors), past.turns, past.is_real)
-            hidden_RBD = second.hidden_of(first_RBD, past, now_BP)
-        else:
-            first_RBD = output(first.without_neighbors(node_RD[:, None]))
-            hidden_RBD = second.without_neighbors(first_RBD)
-        return functional.linear(hidden_RBD, self._output, self._output_bias)
-
+    @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.observe(events)
         return self.score(events.source, events.time)

@@ -16,28 +16,25 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tclgraph.arrays import BoolArray, IntArray, RealArray, ScoreArray
+from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.recent_attention import (
-    CHUNK_SIZE,
+    CELLS_PER_JOB,
     AttentionConfig,
     AttentionModel,
     AttentionNetwork,
+    Chunk,
     Versions,
+    as_array,
+    as_columns,
 )
+from tclgraph.baselines.tgn_kernels import TargetWeights, score_targets
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention
-from tclgraph.layers.segment_kernels import (
-    Segments,
-    StateTables,
-    attend_segments,
-    cell_chunks,
-    score_segments,
-    segment_keys,
-)
+from tclgraph.layers.segments import Queries, Segments, StateTables, cell_chunks
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
 from tclgraph.sampling.t_batches import t_batches
-from tclgraph.threads import run_all
+from tclgraph.threads import run_all, threads_for_parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +125,16 @@ class TGNNetwork(AttentionNetwork):
             buffer.zero_()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TGNChunk(Chunk):
+    """Queries, with the states of nodes at each."""
+
+    events: range
+    """Events that are revealed between the queries."""
+    state: IntArray
+    """State of every node after 0, 1, … of these events, [events + 1, V]."""
+
+
 class TGN(AttentionModel):
     """Temporal graph network: memories and one layer of attention (TGN).
 
@@ -144,7 +151,7 @@ class TGN(AttentionModel):
     name = "tgn"
     config_type = TGNConfig
     in_order = True
-    queries_per_chunk = 60
+    queries_per_chunk = 64  # as many as a number has bits, see `has_changed`
     config: TGNConfig
     network: TGNNetwork
 
@@ -228,15 +235,18 @@ class TGN(AttentionModel):
     def fold(self) -> None:
         self._fold_weights()
         self._set_states(self._memory + self.network.node.weight)
-        self._set_versions(np.arange(self.graph.space.num_nodes), 0, 0, 0)
 
     def _fold_weights(self) -> None:
         network = self.network
         self._attention = FoldedAttention(network.attention, network.encoding)
         # A target's vector is read only by the decoder, so both linear maps become a single map.
         decoder = network.decoder.second_half.weight
-        self._output = decoder @ network.output.weight
-        self._output_bias = decoder @ network.output.bias
+        self._weights = TargetWeights(
+            code=as_array(self._attention.value_by_time),
+            output=as_array((decoder @ network.output.weight).T),
+            output_bias=as_array(decoder @ network.output.bias),
+            score=as_array(network.decoder.output.weight[0]),
+        )
 
     def _set_states(self, state: Tensor) -> None:
         """Set the table of states, and compute what attention needs of each."""
@@ -246,39 +256,55 @@ class TGN(AttentionModel):
         self._hidden = self.network.hidden(state)
         self._state = state
         self._tables = StateTables(
-            state=_array(state),
-            query=_array(attention.queries(state)),
-            value=_array(value),
-            hidden=_array(self._hidden),
-            turns=_array(self._turns),
+            state=as_array(state),
+            query=as_array(attention.queries(state)),
+            value=as_array(value),
+            hidden=as_array(self._hidden),
+            turns=as_array(self._turns),
         )
 
-    def _set_versions(self, current: IntArray, begin: int, end: int, first_state: int) -> None:
-        """Set which state every node has after 0, 1, … events of the chunk from `begin` to `end`.
+    def frozen_chunk(self, source: IntArray, time: FloatArray) -> Chunk:
+        current = np.arange(self.graph.space.num_nodes)
+        return self._chunk(source, time, current, range(0), 0)
 
-        `current` has the state of every node before the chunk. The states of the chunk's instances
-        after their events begin at `first_state`.
+    def _chunk(
+        self, source: IntArray, time: FloatArray, current: IntArray, events: range, first_state: int
+    ) -> TGNChunk:
+        """Return a chunk that reveals an event after every query, or no events.
+
+        `current` has the state of every node before the chunk. The states of the nodes after the
+        chunk's events begin at `first_state`.
         """
-        self._chunk = begin, end
-        self._version = np.tile(current, (end - begin + 1, 1))
-        for instance, node in enumerate(self.graph.node[2 * begin : 2 * end].tolist()):
-            self._version[instance // 2 + 1 :, node] = first_state + instance
+        state = np.tile(current, (len(events) + 1, 1))
+        node = self.graph.node[2 * events.start : 2 * events.stop]
+        for instance, number in enumerate(node.tolist()):
+            state[instance // 2 + 1 :, number] = first_state + instance
+        num_revealed = np.minimum(np.arange(len(source)), len(events))
+        return TGNChunk(
+            source=source, time=time, num_revealed=num_revealed, events=events, state=state
+        )
 
     def encode(
-        self, node: IntArray, neighbors: RecentNeighbors, now_RP: Tensor, num_revealed: IntArray
+        self, chunk: Chunk, rows: IntArray, neighbors: RecentNeighbors, now_RP: Tensor
     ) -> Tensor:
-        own_R, neighbor_RN = self._versions(node, neighbors, num_revealed)
+        assert isinstance(chunk, TGNChunk)
+        revealed, index = chunk.num_revealed[rows], self.network.index
+        own_R = index(chunk.state[revealed, chunk.source[rows]])
+        neighbor_RN = index(chunk.state[revealed[:, None], neighbors.node])
         past = self.past(neighbors, functional.embedding(neighbor_RN, self._state))
         attended_RD = self._attention.at_own_times(self._state[own_R], past, now_RP)
         vector_RD: Tensor = self.network.output(torch.relu(attended_RD + self._hidden[own_R]))
         return vector_RD
 
-    def score_versions(self, versions: Versions, now_BP: Tensor, source_BH: Tensor) -> Tensor:
+    def score_versions(
+        self, chunk: Chunk, versions: Versions, now_BP: Tensor, source_BH: Tensor
+    ) -> Tensor:
+        assert isinstance(chunk, TGNChunk)
         targets, neighbors = self.graph.space.target_nodes, versions.neighbors
         revealed = versions.num_revealed
         segments = Segments(
-            own=self._version[revealed, targets[versions.column]],
-            neighbor=self._version[revealed[:, None], neighbors.node],
+            own=chunk.state[revealed, targets[versions.column]],
+            neighbor=chunk.state[revealed[:, None], neighbors.node],
             event=neighbors.instance // 2,
             num_neighbors=neighbors.count,
             column=versions.column,
@@ -286,51 +312,26 @@ class TGN(AttentionModel):
             end=versions.end,
         )
         scores = np.empty((len(now_BP), len(targets)), dtype=self._tables.state.dtype)
-        now, source = _array(now_BP), _array(source_BH)
-        decoder = self.network.decoder.output
-        weight = _array(decoder.weight[0])
+        queries = Queries(as_columns(now_BP), as_columns(source_BH))
+        inputs = segments, self._tables, self._weights, queries, scores
+        jobs = [
+            partial(score_targets, *rows, *inputs) for rows in cell_chunks(segments, CELLS_PER_JOB)
+        ]
+        run_all(jobs)
+        return torch.from_numpy(scores).to(now_BP) + self.network.decoder.output.bias
 
-        @torch.no_grad()
-        def score_cells(first: int, last: int) -> None:
-            hidden = self._hidden_cells(first, last, segments, now, now_BP)
-            target = functional.linear(hidden, self._output, self._output_bias)
-            score_segments(first, last, segments, _array(target), source, weight, scores)
-
-        run_all([partial(score_cells, *chunk) for chunk in cell_chunks(segments, CHUNK_SIZE)])
-        return torch.from_numpy(scores).to(now_BP) + decoder.bias
-
-    def _hidden_cells(
-        self, first: int, last: int, segments: Segments, now: RealArray, now_BP: Tensor
-    ) -> Tensor:
-        """Return the hidden layer of the cells of segments, [M, D]."""
-        attention, tables = self._attention, self._tables
-        key, fixed = segment_keys(first, last, segments, tables)
-        # Versions are sorted by their first query.
-        start, stop = int(segments.begin[first]), int(segments.end[first:last].max())
-        match = torch.from_numpy(key).to(now_BP) @ now_BP[start:stop].T
-        match += torch.from_numpy(fixed).to(now_BP)[:, None]
-        code, output = attend_segments(first, last, segments, tables, now, _array(match), start)
-        attended = torch.from_numpy(output).to(now_BP)
-        return attended.addmm_(torch.from_numpy(code).to(now_BP), attention.value_by_time).relu_()
-
-    def _versions(
-        self, node: IntArray, neighbors: RecentNeighbors, num_revealed: IntArray
-    ) -> tuple[Tensor, Tensor]:
-        """Return which states the rows have, [R], and their neighbors, [R, N]."""
-        index, version_BV = self.network.index, self._version
-        own_R = version_BV[num_revealed, node]
-        return index(own_R), index(version_BV[num_revealed[:, None], neighbors.node])
-
-    def has_changed(self, neighbors: RecentNeighbors, num_queries: int) -> BoolArray:
+    def has_changed(self, chunk: Chunk, neighbors: RecentNeighbors) -> BoolArray:
+        assert isinstance(chunk, TGNChunk)
         graph, targets = self.graph, self.graph.space.target_nodes
-        begin, end = self._chunk
-        if begin == end:
-            return super().has_changed(neighbors, num_queries)
+        if not chunk.events:
+            return super().has_changed(chunk, neighbors)
+        begin, end = chunk.events.start, chunk.events.stop
         # Bit b of a number says whether there is a change between the queries b - 1 and b. A chunk
-        # has fewer queries than a number has bits.
-        changes_V = np.zeros(graph.space.num_nodes, dtype=np.int64)
-        instance = np.arange(2 * (end - begin))
-        np.bitwise_or.at(changes_V, graph.node[2 * begin + instance], 2 << instance // 2)
+        # has at most as many queries as a number has bits. No query follows its last event.
+        changes_V = np.zeros(graph.space.num_nodes, dtype=np.uint64)
+        instance = np.arange(2 * (end - begin) - 2)
+        bit = np.uint64(2) << (instance // 2).astype(np.uint64)
+        np.bitwise_or.at(changes_V, graph.node[2 * begin + instance], bit)
         by_neighbor_TN = changes_V[neighbors.node] * neighbors.is_real
         changes_T = changes_V[targets] | np.bitwise_or.reduce(by_neighbor_TN, axis=1)
         # The two nodes of an event become neighbors if it is not earlier than the first query.
@@ -339,9 +340,11 @@ class TGN(AttentionModel):
         by_partner_V = np.zeros_like(changes_V)
         np.bitwise_or.at(by_partner_V, node, changes_V[node[:, ::-1]])
         changes_T |= by_partner_V[targets]
-        changed: BoolArray = (changes_T >> np.arange(num_queries)[:, None]) & 1 > 0
+        query_B = np.arange(len(chunk.time), dtype=np.uint64)
+        changed: BoolArray = (changes_T >> query_B[:, None]) & np.uint64(1) > 0
         return changed
 
+    @threads_for_parts()
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score events, with a state of a node before the block and after each of its events."""
@@ -354,16 +357,17 @@ class TGN(AttentionModel):
         after = self._update_memory(start)
         node = self.graph.node[2 * start :]
         self._fold_weights()
-        current, size, parts = np.arange(len(before)), self.queries_per_chunk, []
+        current, chunks = np.arange(len(before)), []
         features = self.network.features(np.concatenate([current, node]))
         self._set_states(torch.cat([before, after]) + features)
-        for first in range(0, len(events), size):
-            chunk = events[first : first + size]
-            begin = start + first
-            self._set_versions(current, begin, begin + len(chunk), len(before) + 2 * first)
-            parts.append(self.score_chunk(chunk.source, chunk.time, np.arange(len(chunk))))
-            current = self._version[-1]
-        return torch.cat(parts).cpu().numpy()
+        for begin, end in self.chunk_bounds(len(events)):
+            revealed, first_state = range(start + begin, start + end), len(before) + 2 * begin
+            source, time = events.source[begin:end], events.time[begin:end]
+            chunks.append(partial(self._chunk, source, time, current, revealed, first_state))
+            current = current.copy()
+            # A node that occurs several times gets the last of its states.
+            current[node[2 * begin : 2 * end]] = first_state + np.arange(2 * (end - begin))
+        return self.score_chunks(chunks).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return {"memory": self._memory}
@@ -371,9 +375,3 @@ class TGN(AttentionModel):
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         self.append_turns(0)
         self._memory = tensors["memory"].to(self.config.device)
-
-
-def _array(tensor: Tensor) -> RealArray:
-    """Return a tensor without gradients as an array, which shares its memory on the CPU."""
-    array: RealArray = tensor.detach().contiguous().cpu().numpy()
-    return array

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tclgraph.layers.temporal_attention import MASKED, TemporalAttention, masked_softmax
+from tclgraph.layers.temporal_attention import TemporalAttention, masked_softmax
 from tclgraph.layers.time_encoding import TimeEncoding
 
 
@@ -71,63 +71,7 @@ class FoldedAttention:
         attended_RF = mean_RHE.flatten(1) @ self.value_HEF.flatten(0, 1)
         return attended_RF + self.bias * past.is_real.any(dim=1)[:, None]
 
-    def with_fixed_query(
-        self, own_RD: Tensor, past: Past, value_RNG: Tensor, now_BP: Tensor
-    ) -> Tensor:
-        """Return the output at all times for own vectors that do not depend on time, [R, B, F].
-
-        Every row has a neighbor. `value_RNG` is what `values` returns for the neighbors.
-        """
-        query_RHE = self.queries(own_RD)
-        fixed_RNH = torch.bmm(past.neighbor, query_RHE[..., : self.width].transpose(1, 2))
-        fixed_RNH.masked_fill_(~past.is_real[..., None], MASKED)
-        by_turn_RHP = query_RHE[..., self.width :].repeat(1, 1, 2)
-        key_RNHP = past.turns[:, :, None] * by_turn_RHP[:, None]
-        match = key_RNHP.flatten(0, 2) @ now_BP.T
-        match_RNHB = match.view(*fixed_RNH.shape, len(now_BP)).add_(fixed_RNH[..., None])
-        return self._mean(match_RNHB, past.turns, value_RNG, now_BP)
-
-    def with_query_at_times(
-        self, own_RBD: Tensor, past: Past, value_RNG: Tensor, now_BP: Tensor
-    ) -> Tensor:
-        """Return the output at all times for own vectors at these times, [R, B, F].
-
-        Every row has a neighbor. `value_RNG` is what `values` returns for the neighbors.
-        """
-        rows, count = past.is_real.shape
-        times, heads = len(now_BP), self.heads
-        # A key in the space of the own vector saves projecting this vector at every time.
-        key_RMD = (past.neighbor @ self.key_by_neighbor).view(rows, count * heads, self.width)
-        match_RMB = torch.bmm(key_RMD, own_RBD.transpose(1, 2))
-        fixed_RNH = past.neighbor @ self.constant_by_neighbor
-        fixed_RNH.masked_fill_(~past.is_real[..., None], MASKED)
-        match_RNHB = match_RMB.view(rows, count, heads, times).add_(fixed_RNH[..., None])
-        by_time = torch.addmm(self.constant_by_time, own_RBD.flatten(0, 1), self.query_by_time)
-        by_time_RHBT = by_time.view(rows, times, heads, -1).transpose(1, 2)
-        query_RHBP = now_BP.new_empty(rows, heads, times, now_BP.shape[1])
-        torch.mul(by_time_RHBT, now_BP.chunk(2, dim=1)[0], out=query_RHBP.chunk(2, dim=3)[0])
-        torch.mul(by_time_RHBT, now_BP.chunk(2, dim=1)[1], out=query_RHBP.chunk(2, dim=3)[1])
-        match_RNHB.flatten(2).baddbmm_(past.turns, query_RHBP.flatten(1, 2).transpose(1, 2))
-        return self._mean(match_RNHB, past.turns, value_RNG, now_BP)
-
     def queries(self, own_RD: Tensor) -> Tensor:
         """Return the queries in the space of the keys, [R, H, E]."""
         query_RJ = own_RD @ self.query_DHE.flatten(1)
         return query_RJ.view(len(own_RD), self.heads, -1) + self.constant_HE
-
-    def _mean(
-        self, match_RNHB: Tensor, turns_RNP: Tensor, value_RNG: Tensor, now_BP: Tensor
-    ) -> Tensor:
-        """Return the projected mean of the neighbors' values and time codes, [R, B, F]."""
-        rows, count, heads, times = match_RNHB.shape
-        weight_RNHB = match_RNHB.softmax(dim=1)
-        sum_RHBP = torch.bmm(weight_RNHB.flatten(2).transpose(1, 2), turns_RNP)
-        cosines, sines = sum_RHBP.view(rows, heads, times, -1).chunk(2, dim=3)
-        cosine_BT, sine_BT = now_BP.chunk(2, dim=1)
-        code_RBHT = now_BP.new_empty(rows, times, heads, cosine_BT.shape[1])
-        code_RHBT = code_RBHT.transpose(1, 2)
-        torch.mul(cosines, cosine_BT, out=code_RHBT).addcmul_(sines, sine_BT)
-        attended = torch.addmm(self.bias, code_RBHT.view(rows * times, -1), self.value_by_time)
-        attended_RBF = attended.view(rows, times, -1)
-        weight_RBM = weight_RNHB.view(rows, count * heads, times).transpose(1, 2)
-        return attended_RBF.baddbmm_(weight_RBM, value_RNG.view(rows, count * heads, -1))
