@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,26 +26,26 @@ def drawn_batches(
     """Yield the batches, each with its generator, in the same order and with the same numbers.
 
     If the model uses threads for drawing, as many threads as torch has draw the next batches, while
-    torch computes the current one in one more thread. If it uses them for parts of a batch, one
-    more thread draws the next batch, because the steps between the parts leave threads idle.
+    torch computes the current one in one more thread. Beside parts of a batch that use all threads,
+    drawing ahead gains nothing.
     """
 
     def draw(batch: int, random: np.random.Generator) -> DrawnBatch:
         return DrawnBatch(model.draw_batch(batch, random), random)
 
-    num_threads, use = torch.get_num_threads(), model.use_of_threads
-    if num_threads == 1 or use == "torch":
-        for batch, random in batches:
-            yield draw(batch, random)
+    num_threads = torch.get_num_threads()
+    if num_threads == 1 or model.use_of_threads != "drawing":
+        with threads_for_parts() if model.use_of_threads == "parts" else nullcontext():
+            for batch, random in batches:
+                yield draw(batch, random)
         return
-    num_ahead = num_threads if use == "drawing" else 1
-    pool = ThreadPoolExecutor(num_ahead, thread_name_prefix="drawing")
+    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="drawing")
     pending: deque[Future[DrawnBatch]] = deque()
     try:
-        with use_torch_threads(1) if use == "drawing" else threads_for_parts():
+        with use_torch_threads(1):
             for batch, random in batches:
                 pending.append(pool.submit(draw, batch, random))
-                if len(pending) > num_ahead:
+                if len(pending) > num_threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
