@@ -46,7 +46,7 @@ MAX_WINDOWS_ON = {
 }
 MAX_RANKED_EVENTS = {"tgn": 2_048, "tgat": 2_048}
 """Number of ranked events of models that rank slowly."""
-DEFAULT_RANKED_EVENTS = 4_096
+DEFAULT_RANKED_EVENTS = 16_384
 NUM_RANKING_RUNS = 3
 MANY_TARGETS = 5_000
 RANKED_EVENTS_OF_MANY_TARGETS = 1_024

@@ -29,6 +29,10 @@ SIDES = ("before", "after")
 TASKS = ("training", "ranking")
 
 
+HEADING_NOTE = (
+    "Rates are events per second. Each was measured twice, before and after in turns, and the "
+    "higher rate is given. A bar is a minimum, unless it says ≤."
+)
 TRAINING_NOTE = (
     "A rate covers `fit`: preparation and all gradient steps, with features, without validation. "
     "Where the windows are a part of all, the same windows, spread evenly over the training "
@@ -56,7 +60,7 @@ FLAT_NOTE = (
 
 def markdown(parts: Figures) -> str:
     """Return all tables of the parts that were measured."""
-    sections = ["# Speed", "Rates are events per second. A bar is a minimum, unless it says ≤."]
+    sections = ["# Speed", HEADING_NOTE]
     if part := parts.get("before-after"):
         sections += ["## Training, five epochs", _origin(part), TRAINING_NOTE, _training(part)]
         sections += [_dense(part), "## Ranking all targets", RANKING_NOTE, _ranking(part)]

@@ -26,7 +26,7 @@ from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import FutureProjection
 from tclgraph.layers.transformer import AttentionScale, HeadWidth, Residual, TransformerLayer
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack
-from tclgraph.threads import even_cuts, num_parts, run_in_parts
+from tclgraph.threads import num_parts, run_in_parts
 
 # Fewer pairs are not worth a second thread.
 _MIN_PAIRS_PER_THREAD = 64
@@ -172,21 +172,20 @@ class TwoStreamEncoder(nn.Module):
         """Return what the encoder needs to encode pairs; it does not depend on weights.
 
         A random generator switches input dropout on, as in training. There is a part of the pairs
-        for every thread.
+        for every thread. Threads take pairs in turn: later pairs have larger subgraphs.
         """
         has_dropout = random is not None and self.config.input_dropout > 0
         seed = int(random.integers(1 << 63)) if random is not None and has_dropout else None
         is_on_cpu = self.weight.device.type == "cpu"
         count = num_parts(len(pairs), _MIN_PAIRS_PER_THREAD) if is_on_cpu else 1
-        cuts = even_cuts(len(pairs), count)
         parts: dict[int, EncoderInputs] = {}
 
-        def work(part: int, first: int, last: int) -> None:
-            packed = pack(graph, pairs[first:last], self.config.levels)
+        def work(part: int, *_: int) -> None:
+            packed = pack(graph, pairs[part::count], self.config.levels)
             parts[part] = EncoderInputs(packed, self._dropout(packed, seed))
 
-        run_in_parts(cuts, work)
-        return [parts[part] for part in range(len(cuts) - 1)]
+        run_in_parts(list(range(count + 1)), work)
+        return [parts[part] for part in range(count)]
 
     def _dropout(self, packed: PackedSubgraphs, seed: int | None) -> Dropout | None:
         """Choose the numbers to keep: one choice per distinct (instance, depth) of a batch."""
@@ -199,7 +198,13 @@ class TwoStreamEncoder(nn.Module):
 
     def forward(self, inputs: list[EncoderInputs]) -> Tensor:
         """Return the predictive vectors of both parties of every event, [S, D]."""
-        return apply_in_parts(self._vectors, inputs, list(self.parameters()))
+        vectors = apply_in_parts(self._vectors, inputs, list(self.parameters()))
+        if len(inputs) == 1:
+            return vectors
+        num_pairs, count = len(vectors) // 2, len(inputs)
+        pair = np.concatenate([np.arange(part, num_pairs, count) for part in range(count)])
+        in_order = vectors.view(num_pairs, -1).index_select(0, self._index(pair.argsort()))
+        return in_order.view_as(vectors)
 
     def _vectors(self, inputs: EncoderInputs) -> Tensor:
         state_SD = self._root_states(inputs)

@@ -25,9 +25,9 @@ def drawn_batches(
 ) -> Generator[DrawnBatch]:
     """Yield the batches, each with its generator, in the same order and with the same numbers.
 
-    If the model uses threads for drawing, as many threads as torch has draw the next batches, while
-    torch computes the current one in one more thread. Beside parts of a batch that use all threads,
-    drawing ahead gains nothing.
+    If the model uses threads for drawing, torch computes the current batch in one thread, and all
+    other threads draw the next batches. Beside parts of a batch that use all threads, drawing ahead
+    gains nothing.
     """
 
     def draw(batch: int, random: np.random.Generator) -> DrawnBatch:
@@ -39,7 +39,7 @@ def drawn_batches(
             for batch, random in batches:
                 yield draw(batch, random)
         return
-    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="drawing")
+    pool = ThreadPoolExecutor(num_threads - 1, thread_name_prefix="drawing")
     pending: deque[Future[DrawnBatch]] = deque()
     try:
         with use_torch_threads(1):
