@@ -1,9 +1,9 @@
-"""Cost per event early and late in a long stream; runs in its own process, prints JSON.
+"""Cost per event at three places of a long stream; runs in its own process, prints JSON.
 
 Streams are synthetic, with two million events and the numbers of sources and targets of well-known
 logs. *Early* begins at event 50,000, or where sources have 20 events on average if that is later.
-*Late* is the end of the stream. Early and late measurements alternate, and each window or block is
-visited once, so nothing comes from a cache that another measurement filled.
+*Late* is the end of the stream, and *middle* is half-way. Measurements of the places alternate, and
+each window or block is visited once, so nothing comes from a cache that another measurement filled.
 
     python -m benchmarks.flat_cost SHAPE VARIANT THREADS
 """
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from benchmarks.model_speed import VARIANTS
+from benchmarks.speed_tables import PLACES
 from tclgraph import registry
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
@@ -38,7 +39,7 @@ SHAPES = {
 EARLY_EVENT = 50_000
 EVENTS_PER_SOURCE = 20
 SPREAD = 0.25
-"""Early windows lie between the early event and 1.25 times its number; late ones as far apart."""
+"""Early windows lie between the early event and 1.25 times its number; others as far apart."""
 NUM_WINDOWS = 48
 """Maximum number of windows; every other one is drawn, the rest are trained on."""
 NUM_BLOCKS = 12
@@ -91,56 +92,59 @@ def step(
 
 
 class Samples:
-    """Microseconds per event of an activity, early and late."""
+    """Microseconds per event of an activity at every place."""
 
     def __init__(self) -> None:
-        self.early: list[float] = []
-        self.late: list[float] = []
+        self.costs: dict[str, list[float]] = {place: [] for place in PLACES}
 
-    def add(self, job: Callable[[], object], num_events: int, *, is_late: bool) -> None:
+    def add(self, place: str, job: Callable[[], object], num_events: int) -> None:
         """Run a job and record its time per event."""
         started = time.perf_counter()
         job()
-        cost = 1e6 * (time.perf_counter() - started) / num_events
-        (self.late if is_late else self.early).append(cost)
+        self.costs[place].append(1e6 * (time.perf_counter() - started) / num_events)
 
     def figures(self, skip: int = 0) -> dict[str, float]:
-        """Return medians, their ratio and, to show outliers, means."""
-        early, late = np.array(self.early[skip:]), np.array(self.late[skip:])
+        """Return medians, ratios of medians and, to show outliers, means."""
+        costs = {place: np.array(costs[skip:]) for place, costs in self.costs.items()}
+        medians = {place: float(np.median(costs[place])) for place in PLACES}
         return {
-            "early_microseconds": round(float(np.median(early)), 2),
-            "late_microseconds": round(float(np.median(late)), 2),
-            "ratio": round(float(np.median(late) / np.median(early)), 3),
-            "early_mean": round(float(early.mean()), 2),
-            "late_mean": round(float(late.mean()), 2),
-            "samples": len(early),
+            **{f"{place}_microseconds": round(medians[place], 2) for place in PLACES},
+            "ratio": round(medians["late"] / medians["early"], 3),
+            "late_to_middle": round(medians["late"] / medians["middle"], 3),
+            **{f"{place}_mean": round(float(costs[place].mean()), 2) for place in PLACES},
+            "samples": len(costs["early"]),
         }
 
 
-def in_turn(number: int) -> tuple[bool, bool]:
-    """Return the order of late and early; the first of a pair finds a colder processor cache."""
-    return (False, True) if number % 2 == 0 else (True, False)
+def in_turn(number: int) -> tuple[str, ...]:
+    """Return the order of the places; the first in turn finds a colder processor cache."""
+    return PLACES if number % 2 == 0 else PLACES[::-1]
 
 
 def training_costs(model: LearnedModel, num_windows: int, early: int) -> dict[str, Any]:
-    """Measure drawing and training on windows of both places."""
+    """Measure drawing and training on windows of all places."""
     size = model.config.batch_size
     span = int(SPREAD * early) // size
     count = min(NUM_WINDOWS, span)
     offsets = np.linspace(0, span - 1, count).astype(np.int64)
-    windows = {False: early // size + offsets, True: num_windows - 1 - span + offsets}
+    first_window = {
+        "early": early // size,
+        "middle": num_windows // 2,
+        "late": num_windows - 1 - span,
+    }
     optimizer = model.make_optimizer()
-    for window in (num_windows // 2, num_windows // 2 + 1):  # compiles
+    for window in (num_windows // 3, num_windows // 3 + 1):  # compiles
         draw(model, window, np.random.default_rng(0))
         step(model, optimizer, window, np.random.default_rng(0))
     drawing, training = Samples(), Samples()
     for number in range(count):
-        for is_late in in_turn(number // 2):
-            window, random = int(windows[is_late][number]), np.random.default_rng(number)
+        for place in in_turn(number // 2):
+            window = first_window[place] + int(offsets[number])
+            random = np.random.default_rng(number)
             if number % 2 == 0:
-                drawing.add(partial(draw, model, window, random), size, is_late=is_late)
+                drawing.add(place, partial(draw, model, window, random), size)
             else:
-                training.add(partial(step, model, optimizer, window, random), size, is_late=is_late)
+                training.add(place, partial(step, model, optimizer, window, random), size)
     return {"drawing": drawing.figures(), "training": training.figures()}
 
 
@@ -151,21 +155,21 @@ def update(model: LearnedModel, events: EventStream) -> None:
 
 
 def state_costs(
-    stream: EventStream, models: dict[bool, LearnedModel], starts: dict[bool, int]
+    stream: EventStream, models: dict[str, LearnedModel], starts: dict[str, int]
 ) -> dict[str, Any]:
-    """Measure observing and ranking blocks of events; the keys say whether it is late."""
+    """Measure observing and ranking blocks of events, with a model for every place."""
     size = block_size(stream)
-    for is_late, model in models.items():
+    for place, model in models.items():
         model.forget()
-        update(model, stream[: starts[is_late]])
+        update(model, stream[: starts[place]])
     observing, ranking = Samples(), Samples()
     for number in range(NUM_BLOCKS + 1):
-        for is_late in in_turn(number):
-            model = models[is_late]
-            first = starts[is_late] + 2 * number * size
+        for place in in_turn(number):
+            model = models[place]
+            first = starts[place] + 2 * number * size
             observed, ranked = stream[first : first + size], stream[first + size : first + 2 * size]
-            observing.add(partial(update, model, observed), size, is_late=is_late)
-            ranking.add(partial(model.score_each, ranked), size, is_late=is_late)
+            observing.add(place, partial(update, model, observed), size)
+            ranking.add(place, partial(model.score_each, ranked), size)
     # The first block compiles.
     return {"observing": observing.figures(skip=1), "ranking": ranking.figures(skip=1)}
 
@@ -186,20 +190,23 @@ def measure(shape: str, variant: str) -> dict[str, Any]:
     config = SHAPES[shape]
     stream = synthesize(config)
     early = max(EARLY_EVENT, EVENTS_PER_SOURCE * config.sources)
-    starts = {False: early, True: len(stream) - 2 * (NUM_BLOCKS + 1) * block_size(stream) - 1}
+    late = len(stream) - 2 * (NUM_BLOCKS + 1) * block_size(stream) - 1
+    starts = {"early": early, "middle": len(stream) // 2, "late": late}
     models = {}
-    for is_late, start in starts.items():
+    for place, start in starts.items():
         started = time.perf_counter()
-        models[is_late], num_windows = build(variant, split_at(stream, start))
+        models[place], num_windows = build(variant, split_at(stream, start))
         prepare_seconds = time.perf_counter() - started
     return {
         "early_event": early,
-        "late_event": starts[True],
-        "early_partners": mean_partners(stream, starts[False], EVENTS_PER_BLOCK),
-        "late_partners": mean_partners(stream, starts[True], EVENTS_PER_BLOCK),
+        "late_event": late,
+        **{
+            f"{place}_partners": mean_partners(stream, start, EVENTS_PER_BLOCK)
+            for place, start in starts.items()
+        },
         "prepare_seconds": round(prepare_seconds, 2),
         "costs": {
-            **training_costs(models[True], num_windows, early),
+            **training_costs(models["late"], num_windows, early),
             **state_costs(stream, models, starts),
         },
     }

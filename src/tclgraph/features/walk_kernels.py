@@ -246,15 +246,15 @@ def _prefetch_next_rows(
 ) -> None:
     """Prefetch what the next rows need, because a long log does not fit in cache.
 
-    Neighbors are prefetched one row ahead. The numbers that say where they are must be in the cache
-    by then, so these are prefetched three rows ahead.
+    Neighbors are prefetched four rows ahead. The numbers that say where they are must be in the
+    cache by then, so these are prefetched twelve rows ahead.
     """
     last = before.num_rows[0] - 1
-    node = before.node[min(row + 1, last)]
+    node = before.node[min(row + 4, last)]
     first, end = _choices(node, 0, most, events, nodes)
     for choice in range(first, end, _INTS_PER_CACHE_LINE):
         prefetch(events.neighbors, choice)
-    later = before.node[min(row + 3, last)]
+    later = before.node[min(row + 12, last)]
     prefetch(nodes.table, later)
     prefetch(events.neighbor_start, later)
 
