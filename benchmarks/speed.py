@@ -107,7 +107,7 @@ def faster(turns: list[Figures]) -> Figures:
     highest = {
         name: max(figures[name] for figures in turns) for name in turns[0] if name not in tasks
     }
-    rates = {
+    rates: Figures = {
         task: max((figures[task] for figures in turns), key=lambda rate: rate["events_per_second"])
         for task in tasks
     }
