@@ -56,8 +56,8 @@ FLAT_NOTE = (
     "two million events. Early begins at event 50,000, or where sources have 20 events on average "
     "if that is later; middle is half-way. The bar holds for late / early. Histories are bounded, "
     "but these bounds are not reached early: the last columns say how many different targets the "
-    "sources of the events had before, on average. Observing includes the answer to one query per "
-    "block."
+    "sources of the events had before, on average. Observing includes what the next query brings "
+    "up to date, but not the query itself."
 )
 
 

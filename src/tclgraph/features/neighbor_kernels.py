@@ -116,14 +116,13 @@ def write_pairs(
     query: int, source: int, last: int, now: float, events: Events, lists: Lists, pairs: Pairs
 ) -> None:
     """Write the pair features of all chosen rows of a query, given the source's last instance."""
-    lane, neighbor_start = query % NUM_LANES, pairs.neighbor_start[query]
-    num_neighbors = pairs.neighbor_start[query + 1] - neighbor_start
-    if num_neighbors == 0:
+    lane = query % NUM_LANES
+    if pairs.neighbor_start[query + 1] == pairs.neighbor_start[query]:
         return
     start, num_chosen = pairs.start[query], pairs.start[query + 1] - pairs.start[query]
-    rows, latest_of_lane = lists.row[lane], lists.latest[lane]
-    _prefetch_pairs(rows[:num_chosen], latest_of_lane, events)
-    num_after = _count_after_latest(source, last, num_neighbors, latest_of_lane, events, lists)
+    rows, latest_of_lane = lists.row[lane, :num_chosen], lists.latest[lane]
+    _prefetch_pairs(rows, latest_of_lane, events)
+    num_after = _count_after_latest(source, last, rows, latest_of_lane, events, lists)
     oldest = events.totals[last, Total.OLDEST] >> 1
     for index in range(num_chosen):
         row = rows[index]
@@ -137,14 +136,17 @@ def write_pairs(
 
 @kernel(**BORROWING)
 def _count_after_latest(
-    source: int, last: int, num_neighbors: int, latest: IntArray, events: Events, lists: Lists
+    source: int, last: int, rows: IntArray, latest: IntArray, events: Events, lists: Lists
 ) -> Any:
-    """Write `Lists.count`; return how often another event followed one with the latest neighbor."""
-    lists.count[:num_neighbors] = 0.0
-    for row in range(num_neighbors):
+    """Write `Lists.count` of these rows.
+
+    Return how often another event followed one with the latest neighbor.
+    """
+    for row in rows:
+        lists.count[row] = 0.0
         lists.row_of[latest[row, Latest.TARGET]] = row
     num_after = count_after_latest(source, last, lists.row_of, events, lists.count)
-    for row in range(num_neighbors):
+    for row in rows:
         lists.row_of[latest[row, Latest.TARGET]] = -1
     return num_after
 
