@@ -4,9 +4,12 @@ The tests copy `compilation.py` to a small package of the same name and run it i
 own, so they use real caches and leave those of the package alone.
 """
 
+import gc
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +225,20 @@ def test_a_borrowing_function_counts_no_references(options: dict[str, Any]) -> N
         assert_allclose(sum_rows(values), values.sum(axis=0))
     assert sys.getrefcount(values) == before
     assert "NRT_incref" not in add_row.inspect_llvm(add_row.signatures[0])
+
+
+def test_several_threads_prepare_kernels_at_the_same_time() -> None:
+    def pause(*_: object) -> None:
+        time.sleep(0)  # lets another thread run in the middle of parsing
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(pause)
+    gc.set_threshold(10)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            path = Path(compilation.__file__).parent / "features" / "log_arrays.py"
+            digests = set(pool.map(compilation.source_digest, [path] * 20))
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(pause)
+    assert len(digests) == 1

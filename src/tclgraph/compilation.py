@@ -32,6 +32,8 @@ from numba import njit
 _PACKAGE = Path(__file__).resolve().parent
 _MAX_UNUSED_SECONDS = 7 * 86_400.0
 _lock = threading.Lock()
+# Python 3.11 and 3.12 fail with a SystemError if two threads parse at the same time.
+_parsing = threading.Lock()
 _numba_config: Any = numba.config  # its settings have no types
 
 REORDERED_SUMS: dict[str, Any] = {
@@ -107,7 +109,9 @@ def source_digest(path: Path) -> str:
 
 def _imported_files(path: Path) -> Iterator[Path]:
     """Yield the files of the package that import statements of a file name."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    with _parsing:
+        tree = ast.parse(path.read_bytes())
+    for node in ast.walk(tree):
         base, modules = _PACKAGE.parent, []
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
