@@ -237,7 +237,7 @@ def test_several_threads_prepare_kernels_at_the_same_time() -> None:
     try:
         with ThreadPoolExecutor(2) as pool:
             path = Path(compilation.__file__).parent / "features" / "log_arrays.py"
-            digests = set(pool.map(compilation.source_digest, [path] * 20))
+            digests = set(pool.map(compilation.source_digest, [path] * 100))
     finally:
         gc.set_threshold(*thresholds)
         gc.callbacks.remove(pause)

@@ -32,7 +32,7 @@ from numba import njit
 _PACKAGE = Path(__file__).resolve().parent
 _MAX_UNUSED_SECONDS = 7 * 86_400.0
 _lock = threading.Lock()
-# Python 3.11 and 3.12 fail with a SystemError if two threads parse at the same time.
+# Some versions of Python fail with a SystemError if two threads parse at the same time.
 _parsing = threading.Lock()
 _numba_config: Any = numba.config  # its settings have no types
 
