@@ -116,8 +116,8 @@ def extended(tensor: Tensor, table: NodeTable, added: AddedNodes) -> Tensor:
     if table.deviation:
         assert dim == 0, "random entries are rows"
         rows = table.deviation * normal_rows(added.seed, shape[1])
-        index = torch.from_numpy(first + added.new).to(larger.device)
-        larger.index_copy_(0, index, torch.from_numpy(rows).to(larger))
+        new = torch.from_numpy(first + added.new).to(larger.device)
+        larger.index_copy_(0, new, torch.from_numpy(rows).to(larger))
     return larger
 
 
