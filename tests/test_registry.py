@@ -27,6 +27,7 @@ import torch
 from torch import nn
 
 import tclgraph as tg
+from tclgraph.layers.node_tables import NodeEmbedding
 from tclgraph.models.learned import LearnedModel
 from tclgraph.training.config import TrainingConfig
 
@@ -72,8 +73,8 @@ class Factors(LearnedModel):
     def build_network(self):
         space = self.graph.space
         return nn.ModuleDict({
-            "source": nn.Embedding(space.num_sources, self.config.width),
-            "target": nn.Embedding(space.num_targets, self.config.width),
+            "source": NodeEmbedding(space.num_sources, self.config.width, side="sources"),
+            "target": NodeEmbedding(space.num_targets, self.config.width, side="targets"),
         })
 
     def loss(self, batch, random):

@@ -79,7 +79,7 @@ def test_snapshots_are_in_order_and_every_iteration_has_all_rows() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_the_mean_of_two_reconstructed_entries(kind: GraphKind) -> None:
     model = prepared(kind)
-    network, last = model.network, model._last
+    network, last = model.network, model._graphs[-1]
     true = np.zeros((model.graph.space.num_nodes,) * 2, dtype=np.float32)
     true[last.row, last.neighbor] = last.weight
     with torch.no_grad():

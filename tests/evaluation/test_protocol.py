@@ -71,6 +71,14 @@ def test_a_constant_score_gets_the_middle_rank_on_collegemsg() -> None:
     assert evaluate(ConstantModel().fit(split), split)["MR"] == (1_352 + 1) / 2
 
 
+def test_validation_does_not_rank_targets_that_occur_only_in_test() -> None:
+    stream = EventStream.from_columns(list("ababab"), list("xyxzyx"), range(6))
+    split = cut(stream, 2, 3)  # z occurs in test only
+    assert evaluate(ConstantModel().fit(split), split, part="valid").targets == 2
+    assert validate(ConstantModel().fit(split), split).targets == 2
+    assert evaluate(ConstantModel().fit(split), split).targets == 3
+
+
 def test_nan_scores_get_the_last_rank_and_are_counted() -> None:
     split = small_split()
     report = evaluate(ConstantModel(float("nan")).fit(split), split)

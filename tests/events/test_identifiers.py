@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tclgraph.errors import InputError
-from tclgraph.events.identifiers import check_keys, clean_keys, number
+from tclgraph.events.identifiers import Identifiers, check_keys, clean_keys, number
 
 
 @given(st.lists(st.text(max_size=3), max_size=30))
@@ -65,3 +65,14 @@ def test_errors_about_keys_name_the_row(keys: list[str | None], place: str) -> N
 @pytest.mark.parametrize("keys", [["1.0", "2.5"], ["1.0", "2", "version"], ["a", "b"], ["1", "2"]])
 def test_keys_of_the_same_form_are_accepted(keys: list[str]) -> None:
     check_keys(pl.Series(keys), str)
+
+
+def test_seeds_depend_on_key_and_salt_alone() -> None:
+    seeds = Identifiers(pl.Series(["a", "b", "c"])).seeds(0, "1")
+    assert len(set(seeds.tolist())) == 3
+    assert Identifiers(pl.Series(["x", "c", "b"])).seeds(1, "1").tolist() == seeds[[2, 1]].tolist()
+    assert not set(Identifiers(pl.Series(["a", "b", "c"])).seeds(0, "2")) & set(seeds)
+    # An integer and its text are the same key.
+    numbers = Identifiers(pl.Series([17])), Identifiers(pl.Series(["17"]))
+    assert numbers[0].seeds(0, "").tolist() == numbers[1].seeds(0, "").tolist()
+    assert Identifiers(pl.Series(["a"])).seeds(1, "").tolist() == []

@@ -7,7 +7,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Key
 from tclgraph.events.split import parse_shares, split
 from tclgraph.events.stream import EventStream
-from tclgraph.testing.streams import streams
+from tclgraph.testing.streams import cut, streams
 from tests.streams import collegemsg, wikipedia
 
 
@@ -118,3 +118,21 @@ def test_shares_are_percentages_or_fractions() -> None:
     assert parse_shares("80/10/10") == (0.8, 0.1)
     assert parse_shares("0.8/0.1/0.1") == (0.8, 0.1)
     assert parse_shares("66.6/16.7/16.7") == (0.666, 0.167)
+
+
+@given(streams(min_events=6))
+def test_a_split_without_its_later_parts_has_no_key_of_them(stream: EventStream) -> None:
+    parts = cut(stream, len(stream) // 2, len(stream) * 3 // 4)
+    for early, end in (
+        (parts.without_test(), parts.valid_end),
+        (parts.train_only(), parts.train_end),
+    ):
+        assert keys(early.events) == keys(stream[:end])
+        assert early.events.source.tolist() == stream.source[:end].tolist()
+        assert early.events.target.tolist() == stream.target[:end].tolist()
+        assert early.sizes == {**parts.sizes, "valid": early.valid_end - parts.train_end, "test": 0}
+        sources, targets = ({pair[side] for pair in keys(early.events)} for side in (0, 1))
+        if stream.kind == "one-mode":
+            sources = targets = sources | targets
+        assert set(early.events.sources.keys) == sources
+        assert set(early.events.targets.keys) == targets

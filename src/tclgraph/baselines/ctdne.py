@@ -3,6 +3,7 @@
 Shapes: B queries, D width, N nodes, T targets.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -17,11 +18,14 @@ from tclgraph.baselines.skip_gram import NOISE_POWER, noise_of, train_walks
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.sampling.temporal_walks import Bias, TemporalWalks
 from tclgraph.training.config import TrainingConfig
 
 # The learning rate never falls below this share of its initial value, as in word2vec.
 _SMALLEST_RATE = 1 / 250
+# An unseen node is a little less likely than a node with one occurrence.
+_UNSEEN_COUNT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,7 @@ class CTDNEConfig(TrainingConfig):
     """Learning rate of the first batch; it falls linearly towards 0 at the end of training."""
 
 
-class SkipGram(nn.Module):
+class SkipGram(NodeModule):
     """Input and output vectors of all nodes, and the progress of their training."""
 
     log_noise: Tensor
@@ -69,6 +73,13 @@ class SkipGram(nn.Module):
         # A buffer, so that checkpoints hold it; a floating-point number, so that the EMA can
         # average it.
         self.register_buffer("batches_done", torch.zeros((), dtype=torch.float64))
+
+    def node_tables(self) -> list[NodeTable]:
+        return [
+            NodeTable(name="input_ND"),
+            NodeTable(name="output_ND"),
+            NodeTable(name="log_noise", fill=NOISE_POWER * math.log(_UNSEEN_COUNT)),
+        ]
 
 
 class _LossOfDescent(torch.autograd.Function):
@@ -144,9 +155,8 @@ class CTDNE(FrozenModel):
             count += np.bincount(walks[walks >= 0], minlength=len(is_seen))
         count = np.maximum(count, is_seen)  # later walks may contain nodes that these do not
         self._noise = noise_of(count)
-        # An unseen node has a zero vector and is a little less likely than a node with one
-        # occurrence.
-        log_noise = NOISE_POWER * np.log(np.maximum(count, 0.5))
+        # An unseen node has a zero vector.
+        log_noise = NOISE_POWER * np.log(np.maximum(count, _UNSEEN_COUNT))
         with torch.no_grad():
             self.network.log_noise.copy_(torch.from_numpy(log_noise))
             self.network.input_ND[torch.from_numpy(~is_seen)] = 0.0
@@ -190,6 +200,9 @@ class CTDNE(FrozenModel):
 
     def make_vectors(self) -> Tensor:
         return self.network.input_ND.detach().clone()
+
+    def unseen_vector(self) -> Tensor:
+        return self.network.input_ND.new_zeros(self.config.width)
 
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         """Return the scores of all targets; they do not depend on time.

@@ -32,6 +32,7 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.objectives.rayleigh import log_density, log_intensity, rayleigh_loss
 from tclgraph.sampling.negatives import uniform_negatives
 from tclgraph.training.config import TrainingConfig
@@ -95,7 +96,7 @@ class DeepCoevolveConfig(TrainingConfig):
             )
 
 
-class DeepCoevolveNetwork(nn.Module):
+class DeepCoevolveNetwork(NodeModule):
     """Initial vectors of all sources and targets, and one GRU cell for each role."""
 
     def __init__(self, width: int, space: NodeSpace) -> None:
@@ -112,6 +113,12 @@ class DeepCoevolveNetwork(nn.Module):
             nn.init.normal_(table, std=_TABLE_DEVIATION)
         for weight in (self.input_weight, self.hidden_weight, self.input_bias, self.hidden_bias):
             nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
+
+    def node_tables(self) -> list[NodeTable]:
+        return [
+            NodeTable(name="source", side="sources", deviation=_TABLE_DEVIATION),
+            NodeTable(name="target", side="targets", deviation=_TABLE_DEVIATION),
+        ]
 
     def initial_states(self) -> tuple[Tensor, Tensor]:
         """Return the vectors of all sources and targets, scaled down to at most unit length."""

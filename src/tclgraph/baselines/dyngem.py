@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.events.split import Split
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.objectives.reconstruction import closeness_loss, row_loss
 from tclgraph.sampling.snapshots import Adjacency, snapshots
 from tclgraph.training.config import TrainingConfig
@@ -55,7 +56,7 @@ class DynGEMConfig(TrainingConfig):
     """Weight of the L1 and L2 penalties on all matrices, ν₁ and ν₂ in the paper."""
 
 
-class Autoencoder(nn.Module):
+class Autoencoder(NodeModule):
     """Encodes rows of the adjacency matrix and reconstructs them, with mirrored layer widths.
 
     Paper: ReLU after every layer. Here: not after the last layer, which gives the rows. Because: an
@@ -81,6 +82,10 @@ class Autoencoder(nn.Module):
                 nn.init.xavier_uniform_(parameter)
             else:
                 nn.init.zeros_(parameter)
+
+    def node_tables(self) -> list[NodeTable]:
+        """Return all tables; a node that training did not know is in no reconstructed edge."""
+        return [NodeTable(name=name) for name in ("neighbor", "output.weight", "output.bias")]
 
     def encode(self, graph: Adjacency, rows: IntArray) -> Tensor:
         """Return the codes of these rows, [M, D]."""
@@ -148,7 +153,6 @@ class DynGEM(FrozenModel):
             replace(graph, weight=np.log1p(graph.weight))
             for graph in snapshots(split.train, self.config.snapshots, cumulative=True)
         ]
-        self._last = self._graphs[-1]
         self._batches = self._make_batches()
         return len(self._batches)
 
@@ -219,7 +223,12 @@ class DynGEM(FrozenModel):
         self._hidden: Tensor | None = None
 
     def make_vectors(self) -> Tensor:
-        return self.network.encode(self._last, np.arange(self.graph.space.num_nodes))
+        return self.network.encode(self._graphs[-1], np.arange(self.graph.space.num_nodes))
+
+    def unseen_vector(self) -> Tensor:
+        """Return the code of an empty row."""
+        code_D: Tensor = self.network.encoder(self.network.neighbor_bias)
+        return code_D
 
     @property
     def _all_hidden(self) -> Tensor:
@@ -241,10 +250,8 @@ class DynGEM(FrozenModel):
         return ((source_row_BT + target_row_BT) / 2).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
-        graph = {name: torch.from_numpy(getattr(self._last, name)) for name in Adjacency.__slots__}
-        return {**super().state_tensors(), "hidden": self._all_hidden, **graph}
+        return {**super().state_tensors(), "hidden": self._all_hidden}
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         super().load_state_tensors(tensors)
         self._hidden = tensors["hidden"].to(self.config.device)
-        self._last = Adjacency(**{name: tensors[name].numpy() for name in Adjacency.__slots__})

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tclgraph.arrays import IntArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.events.split import Split
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.layers.structural_attention import StructuralAttention, WeightedEdges
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.context_pairs import ContextPairs
@@ -102,7 +103,7 @@ class SnapshotAttention(nn.Module):
         return mixed
 
 
-class DySATNetwork(nn.Module):
+class DySATNetwork(NodeModule):
     """Learned node embeddings, a structural attention layer and a temporal attention layer."""
 
     def __init__(self, config: DySATConfig, num_nodes: int) -> None:
@@ -123,6 +124,10 @@ class DySATNetwork(nn.Module):
         structure_RD = self.structural(self.node, edges, dropout=self.dropout, generator=generator)
         vector_NTD: Tensor = self.temporal(nn.functional.embedding(row_NT, structure_RD))
         return vector_NTD
+
+    def node_tables(self) -> list[NodeTable]:
+        """Return the node embeddings; the penalty pulls those without events to 0."""
+        return [NodeTable(name="node")]
 
     def penalty(self) -> Tensor:
         """Return half the squared norm of the node embeddings and structural weights."""
@@ -243,13 +248,9 @@ class DySAT(FrozenModel):
         vectors_NTD: Tensor = self.network(self._edges, self._row_NT)
         return vectors_NTD[:, -1].contiguous()
 
-    def state_tensors(self) -> dict[str, Tensor]:
-        edges = {name: getattr(self._edges, name) for name in WeightedEdges.__slots__}
-        return {**super().state_tensors(), **edges, "row_NT": self._row_NT}
-
-    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        super().load_state_tensors(tensors)
-        self._edges = WeightedEdges(*(tensors[name] for name in WeightedEdges.__slots__)).to(
-            self.config.device
-        )
-        self._row_NT = tensors["row_NT"].to(self.config.device)
+    def unseen_vector(self) -> Tensor:
+        """Return the vector of a node with a zero embedding and no neighbors in any snapshot."""
+        config = self.config
+        structure_1TD = self.network.node.new_zeros(1, config.snapshots, config.width)
+        vector_1TD: Tensor = self.network.temporal(structure_1TD)
+        return vector_1TD[0, -1]

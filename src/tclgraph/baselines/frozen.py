@@ -1,6 +1,7 @@
 """Base class of models whose vectors are computed once, after training, and never change."""
 
 from abc import abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,17 +14,38 @@ from tclgraph.models.learned import LearnedModel
 class FrozenModel(LearnedModel):
     """Scores a target by the dot product of its vector with the vector of the source.
 
-    The vectors come from the training events only; events observed later do not change them.
+    The vectors come from the training events only; events observed later do not change them. All
+    nodes that are added after training have the same vector.
     """
 
     streams = False
+    _vectors: Tensor | None = None
 
     @abstractmethod
     def make_vectors(self) -> Tensor:
-        """Return the vectors of all nodes, [nodes, width], without any random draw."""
+        """Return the vectors of the nodes of the training events, [nodes, width].
 
-    def reset_state(self) -> None:
-        self._vectors: Tensor | None = None
+        It makes no random draw.
+        """
+
+    @abstractmethod
+    def unseen_vector(self) -> Tensor:
+        """Return the vector of a node that is absent from the training events, [width]."""
+
+    def start(self, events: EventStream, **measured: Any) -> None:
+        self._vectors = None
+        super().start(events, **measured)
+
+    @torch.no_grad()
+    def extend(self, events: EventStream) -> None:
+        """Take over a larger vocabulary; compute the vectors, if they are not there yet."""
+        known, before = self._all_vectors, self.graph.space
+        unseen = self.unseen_vector()
+        super().extend(events)
+        space = self.graph.space
+        vectors = unseen.expand(space.num_nodes, -1).clone()
+        vectors[torch.from_numpy(before.numbers_in(space)).to(known.device)] = known
+        self._vectors = vectors
 
     @property
     def _all_vectors(self) -> Tensor:

@@ -32,7 +32,7 @@ from tclgraph.layers.aggregators import (
     MaxAggregator,
     MeanAggregator,
 )
-from tclgraph.models.saving import tensors_below
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.static_neighbors import StaticNeighbors
 from tclgraph.training.config import TrainingConfig
@@ -102,7 +102,7 @@ class GraphSAGEConfig(TrainingConfig):
         return self.heads or _DEFAULT_HEADS
 
 
-class GraphSAGENetwork(nn.Module):
+class GraphSAGENetwork(NodeModule):
     """Learned features of every node, and one aggregator per layer."""
 
     def __init__(self, num_nodes: int, width: int, layers: Sequence[nn.Module]) -> None:
@@ -111,12 +111,18 @@ class GraphSAGENetwork(nn.Module):
         nn.init.xavier_uniform_(self.node)
         self.layers = nn.ModuleList(layers)
 
+    def node_tables(self) -> list[NodeTable]:
+        return [NodeTable(name="node")]
+
     def forward(self, node_R: Tensor, hops: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
         """Return the unit vectors of the nodes of the last hop.
 
         A hop gives the rows of its nodes, and of their sampled neighbors, in the layer below.
         """
-        state = self.node.index_select(0, node_R)
+        return self.vectors_from(self.node.index_select(0, node_R), hops)
+
+    def vectors_from(self, state: Tensor, hops: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """Return the same from the features of the input nodes."""
         for number, (layer, (row, neighbor_row)) in enumerate(
             zip(self.layers, hops, strict=True), start=1
         ):
@@ -144,7 +150,6 @@ class GraphSAGE(FrozenModel):
     }
     config: GraphSAGEConfig
     network: GraphSAGENetwork
-    _neighbors: list[Tensor]
 
     # Training
 
@@ -173,7 +178,7 @@ class GraphSAGE(FrozenModel):
         }
         with nullcontext(progress) if progress else progress_bar(always=False) as callback:
             for name, variant in fit_variants(
-                variants, split, run=folder, resume=resume, progress=callback
+                variants, split.without_test(), run=folder, resume=resume, progress=callback
             ):
                 self._take_over(variant, split)
                 if folder:
@@ -188,18 +193,18 @@ class GraphSAGE(FrozenModel):
         return {**asdict(self.config), "aggregator": aggregator, "heads": heads}
 
     def _take_over(self, variant: Self, split: Split) -> None:
-        """Become equal to a fitted variant."""
+        """Become equal to a fitted variant, with all nodes of the split."""
         self.config = variant.config
-        self.start(split.events)
+        self.start(split.without_test().events)
         self.network.load_state_dict(variant.network.state_dict())
-        self._neighbors = variant._neighbors
+        self._vectors = variant._vectors
+        self.extend(split.events)
         self.observe(split.train)
 
     def prepare(self, split: Split) -> int:
         config, train = self.config, split.train
         self.start(split.events)
         self._links = StaticNeighbors(train)
-        self._counts = (config.near_neighbors, *[config.far_neighbors] * (config.depth - 1))
         # The graph has no timestamps, so a batch holds events from all over the training stream.
         # Which events share a batch does not change between epochs.
         order = np.random.default_rng(config.seed).permutation(len(train))
@@ -240,11 +245,16 @@ class GraphSAGE(FrozenModel):
         # true pairs too.
         return logistic_loss(product_BC[:, 0], product_BC[:, 1:])
 
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        """Numbers of neighbors per node to sample, from the last layer to the first one."""
+        config = self.config
+        return (config.near_neighbors, *[config.far_neighbors] * (config.depth - 1))
+
     def _on_device(self, array: IntArray) -> Tensor:
         return torch.from_numpy(array).to(self.config.device)
 
-    # Ranking: the neighbors of all nodes are sampled once, so that the vectors can be computed
-    # again with the same result.
+    # Ranking
 
     def _sample_for_all(self) -> list[Tensor]:
         """Sample neighbors of all nodes, for every layer."""
@@ -259,17 +269,12 @@ class GraphSAGE(FrozenModel):
         vectors: Tensor = self.network(all_nodes, hops)
         return vectors
 
-    def state_tensors(self) -> dict[str, Tensor]:
-        # The samples are no buffers of the network, because the EMA would average them.
-        neighbors = {f"neighbors.{hop}": tensor for hop, tensor in enumerate(self._neighbors)}
-        return {**super().state_tensors(), **neighbors}
-
-    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        super().load_state_tensors(tensors)
-        neighbors = tensors_below(tensors, "neighbors.")
-        self._neighbors = [
-            neighbors[str(hop)].to(self.config.device) for hop in range(self.config.depth)
-        ]
+    def unseen_vector(self) -> Tensor:
+        """Return the vector of a node without features that is its own only neighbor."""
+        feature_1D = self.network.node.new_zeros(1, self.config.width)
+        row_1 = torch.zeros(1, dtype=torch.int64, device=feature_1D.device)
+        hops = [(row_1, row_1.expand(1, count)) for count in self._counts[::-1]]
+        return self.network.vectors_from(feature_1D, hops)[0]
 
 
 def _make_aggregator(config: GraphSAGEConfig) -> nn.Module:

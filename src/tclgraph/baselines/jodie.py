@@ -30,6 +30,7 @@ from tclgraph.baselines.coupled_states import (
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.training.config import TrainingConfig
 
 
@@ -56,7 +57,7 @@ class JODIEConfig(TrainingConfig):
     """L2 penalty that Adam adds to the gradients."""
 
 
-class JODIENetwork(nn.Module):
+class JODIENetwork(NodeModule):
     """Learned weights, and the vectors that training carries from batch to batch."""
 
     source_state: Tensor
@@ -96,6 +97,19 @@ class JODIENetwork(nn.Module):
         for part in (self.predict_vectors, self.predict_source, self.predict_previous):
             for parameter in part.parameters():
                 nn.init.uniform_(parameter, -limit, limit)
+
+    def node_tables(self) -> list[NodeTable]:
+        """Return all tables; what training pulls towards 0 is 0 for nodes that it did not know."""
+        targets_of = ("predict_vectors.weight", "predict_vectors.bias")
+        return [
+            NodeTable(name="source_state", side="sources"),
+            NodeTable(name="target_state", side="targets"),
+            NodeTable(name="predict_source.weight", side="sources"),
+            NodeTable(name="predict_source.weight", side="targets", dim=1, first=self.width),
+            NodeTable(name="predict_previous.weight", side="targets"),
+            NodeTable(name="predict_previous.weight", side="targets", dim=1, first=self.width),
+            *(NodeTable(name=name, side="targets", first=self.width) for name in targets_of),
+        ]
 
     def initial_states(self) -> tuple[Tensor, Tensor]:
         """Return the initial vectors of sources and targets; the placeholder's is the last.

@@ -34,6 +34,7 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
 from tclgraph.layers.folded_attention import Past
+from tclgraph.layers.node_tables import NodeEmbedding
 from tclgraph.layers.pair_decoder import PairDecoder
 from tclgraph.layers.time_encoding import TimeEncoding
 from tclgraph.models.learned import LearnedModel
@@ -90,10 +91,11 @@ class AttentionNetwork(nn.Module):
         super().__init__()
         # Paper: features are given, or zeros. Here: they are learned. Because: the logs have no
         # features, and with zeros all targets with equal intervals would have equal vectors.
-        self.node = nn.Embedding(num_nodes, config.width)
+        deviation = config.width**-0.5
+        self.node = NodeEmbedding(num_nodes, config.width, deviation=deviation)
         self.encoding = TimeEncoding(config.width)
         self.decoder = PairDecoder(config.width)
-        nn.init.normal_(self.node.weight, std=config.width**-0.5)
+        nn.init.normal_(self.node.weight, std=deviation)
 
     def index(self, array: IntArray | BoolArray) -> Tensor:
         """Return the array as a tensor on the network's device."""

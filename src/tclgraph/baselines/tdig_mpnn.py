@@ -27,6 +27,7 @@ from tclgraph.encoding.training_windows import SampledRoots, TrainingWindows
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.dependency_lstm import DependencyEncoder, LocalAttention
+from tclgraph.layers.node_tables import NodeEmbedding
 from tclgraph.layers.projection import Discriminator, PairIntensity
 from tclgraph.models.learned import LearnedModel
 from tclgraph.objectives.point_process import (
@@ -99,7 +100,7 @@ class TDIGMPNNNetwork(nn.Module):
         self.survival_weight = config.survival_weight or max(num_others, 1) / config.negatives
         self.width = width = config.width
         # The extra row is the absent node: the partner of a node without events.
-        self.node = nn.Embedding(num_nodes + 1, width)
+        self.node = NodeEmbedding(num_nodes + 1, width, deviation=_INPUT_DEVIATION)
         if config.local_attention:
             self.local = LocalAttention(width, 3)
         self.encoder = DependencyEncoder(width, config.layers, selects=config.selection)
@@ -116,7 +117,7 @@ class TDIGMPNNNetwork(nn.Module):
     @property
     def absent_node(self) -> int:
         """Node that stands for the missing partner of a node without events."""
-        return self.node.num_embeddings - 1
+        return len(self.node.weight) - 1
 
     @property
     def weight(self) -> Tensor:

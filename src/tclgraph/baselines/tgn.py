@@ -30,6 +30,7 @@ from tclgraph.baselines.recent_attention import (
 from tclgraph.baselines.tgn_kernels import TargetWeights, score_targets
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.folded_attention import FoldedAttention
+from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.layers.segments import Queries, Segments, StateTables, cell_chunks
 from tclgraph.layers.temporal_attention import TemporalAttention
 from tclgraph.sampling.recent_neighbors import RecentNeighbors, TimedNodes
@@ -49,7 +50,7 @@ class TGNConfig(AttentionConfig):
     """Number of latest neighbors that a node attends to."""
 
 
-class TGNNetwork(AttentionNetwork):
+class TGNNetwork(AttentionNetwork, NodeModule):
     """Learned weights, and the memory during training as buffers.
 
     The memory lags behind by one message per node, so that the memory update can be trained: until
@@ -82,6 +83,9 @@ class TGNNetwork(AttentionNetwork):
         self.register_buffer("partner", torch.zeros(num_nodes, width))
         self.register_buffer("interval", torch.zeros(num_nodes))
         self.register_buffer("has_message", torch.zeros(num_nodes))
+
+    def node_tables(self) -> list[NodeTable]:
+        return [NodeTable(name=name) for name, _ in self.named_buffers(recurse=False)]
 
     def forward(
         self,

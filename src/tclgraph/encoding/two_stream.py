@@ -22,6 +22,7 @@ from tclgraph.dependency_graph.interval_scaling import IntervalScale, Scaling
 from tclgraph.encoding.dropout_kernels import NUM_RANDOM_VALUES, choose_kept
 from tclgraph.encoding.parts import apply_in_parts
 from tclgraph.layers.input_embeddings import Dropout, EmbeddingTables, RowInputs, embed_rows
+from tclgraph.layers.node_tables import NodeEmbedding
 from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import FutureProjection
 from tclgraph.layers.transformer import AttentionScale, HeadWidth, Residual, TransformerLayer
@@ -107,7 +108,7 @@ class TwoStreamEncoder(nn.Module):
         self.scale = scale
         self.width = width = config.width
         # The extra row is the absent node: the partner of a node without events.
-        self.node = nn.Embedding(num_nodes + 1, width)
+        self.node = NodeEmbedding(num_nodes + 1, width, deviation=config.input_deviation)
         if config.depth_embedding:
             self.depth = nn.Embedding(config.levels, width)
         if config.time_embedding:
@@ -152,7 +153,7 @@ class TwoStreamEncoder(nn.Module):
     @property
     def absent_node(self) -> int:
         """Node that stands for the missing partner of a node without events."""
-        return self.node.num_embeddings - 1
+        return len(self.node.weight) - 1
 
     @property
     def weight(self) -> Tensor:

@@ -108,7 +108,8 @@ class _Evaluation:
             counter.add(len(past))
 
         ranking_started = time.perf_counter()
-        candidates = np.unique(self.split.events.target)
+        # Selection on valid must not know targets that occur only in test.
+        candidates = np.unique(self.split.events.target[: self._bounds.stop])
         ranks, is_ranked = self._rank(model, events, candidates, counter)
         ranking_seconds = time.perf_counter() - ranking_started
 

@@ -5,9 +5,11 @@ renumber a node. Keys need not be contiguous, sorted or positive.
 """
 
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tclgraph.arrays import IntArray
 from tclgraph.errors import InputError
@@ -59,6 +61,18 @@ class Identifiers:
 
     def ids(self, keys: Iterable[Key]) -> IntArray:
         return np.array([self.id(key) for key in keys], dtype=np.int64)
+
+    def first(self, count: int) -> "Identifiers":
+        """Return the first keys with their ids."""
+        return self if count == len(self) else Identifiers(self.keys.head(count))
+
+    def seeds(self, start: int, salt: str) -> NDArray[np.uint64]:
+        """Return a random number for each key from id `start` on, a function of key and salt."""
+        digests = (
+            blake2b(f"{salt} {key}".encode(), digest_size=8).digest()
+            for key in self.keys[start:].to_list()
+        )
+        return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Identifiers) and self.keys.equals(other.keys)

@@ -38,6 +38,12 @@ class NodeSpace:
     def target_nodes(self) -> IntArray:
         return np.arange(self.first_target, self.num_nodes)
 
+    def numbers_in(self, larger: NodeSpace) -> IntArray:
+        """Return the number of each node in a space that has further sources or targets."""
+        numbers = np.arange(self.num_nodes)
+        numbers[self.first_target :] += larger.first_target - self.first_target
+        return numbers
+
     def nodes(self, events: EventStream) -> IntArray:
         """Return the node of every instance: source and target of each event in turn."""
         nodes = np.empty(2 * len(events), dtype=np.int64)

@@ -1,6 +1,6 @@
 """Chronological split of a stream into train, validation and test parts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias, cast, get_args
 
@@ -51,6 +51,16 @@ class Split:
             "valid": self.valid_end - self.train_end,
             "test": len(self.events) - self.valid_end,
         }
+
+    def without_test(self) -> "Split":
+        """Return the split as it is known at the end of valid: without test and its new nodes."""
+        known = self.events[: self.valid_end].with_own_vocabulary()
+        return replace(self, events=known)
+
+    def train_only(self) -> "Split":
+        """Return the split as it is known at the end of train: without later events and nodes."""
+        train = self.train.with_own_vocabulary()
+        return replace(self, events=train, valid_end=self.train_end)
 
     def __str__(self) -> str:
         return f"{self.shares} of {self.by}" + (", seen only" if self.seen_only else "")

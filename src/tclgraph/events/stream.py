@@ -182,6 +182,20 @@ class EventStream:
             targets=Identifiers(self.targets.keys.gather(used_targets)),
         )
 
+    def with_own_vocabulary(self) -> EventStream:
+        """Return the same events without the keys after the last that occurs; ids stay the same.
+
+        Ids count in order of first appearance, so the first events of a log are left with the nodes
+        that were known at the last of them.
+        """
+        num_sources = int(self.source.max(initial=-1)) + 1
+        num_targets = int(self.target.max(initial=-1)) + 1
+        if self.kind == "one-mode":
+            nodes = self.sources.first(max(num_sources, num_targets))
+            return replace(self, sources=nodes, targets=nodes)
+        sources, targets = self.sources.first(num_sources), self.targets.first(num_targets)
+        return replace(self, sources=sources, targets=targets)
+
     def pairs(self) -> IntArray:
         """Return an integer per event that identifies its pair of nodes.
 

@@ -183,7 +183,7 @@ class NearbyColumn(IntEnum):
 
     The first two steps go to one of the 64 neighbors that a node gained last, the third to one of
     the 32, all equally likely. The probability is divided by a tenth of that of a uniform choice
-    among all targets.
+    among the targets of the training events.
     """
 
 

@@ -32,13 +32,20 @@ class InteractionLog:
     [-1, -1, 0]
     """
 
-    def __init__(self, graph: DependencyGraph) -> None:
+    def __init__(self, graph: DependencyGraph, num_choices: int | None = None) -> None:
+        """Take a graph that may already have events.
+
+        The unit of the walk feature is a uniform choice among `num_choices` targets; None: all.
+        """
         self.graph = graph
         self._num_events = 0
         # Lengths of `Events.lists` and `Events.neighbors` that are in use.
         self._sizes: IntArray = np.zeros(2, np.int64)
         # Arrays have room to spare and double when it runs out, as those of the graph.
-        self._arrays = Events.empty(graph.space.first_target, graph.space.num_nodes)
+        space = graph.space
+        self._arrays = Events.empty(
+            space.first_target, space.num_nodes, num_choices or space.num_targets
+        )
         self._pair_table = PairTable()
         self._last_of_pair: IntArray = np.empty(0, np.int64)
         self._links = NodeLinks.empty(graph.space.num_nodes, graph.space.num_targets)

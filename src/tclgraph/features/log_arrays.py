@@ -143,9 +143,11 @@ class Events(NamedTuple):
     rows in a one-mode graph."""
     lists: IntArray
     """[*, Latest] Lists of latest neighbors: a row with the length, then a row per neighbor."""
+    num_choices: int
+    """Number of targets among which a uniform choice gives the unit of the walk feature."""
 
     @classmethod
-    def empty(cls, first_target: int, num_nodes: int) -> "Events":
+    def empty(cls, first_target: int, num_nodes: int, num_choices: int) -> "Events":
         """Return the arrays of a log without events."""
         return cls(
             first_target=first_target,
@@ -160,6 +162,7 @@ class Events(NamedTuple):
             neighbors=np.empty(0, np.int32),
             earlier_targets=np.empty((0, NUM_EARLIER_TARGETS), np.int32),
             lists=np.empty((0, NUM_LATEST), np.int32),
+            num_choices=num_choices,
         )
 
 

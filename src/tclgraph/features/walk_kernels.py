@@ -115,10 +115,9 @@ def walk_group(
         for lane in range(1, len(source)):
             _note_gains(num_known + lane - 1, lane, events, walks)
     result, scratch, first_target = walks.result, walks.scratch, events.first_target
-    num_targets = len(nodes.table) - first_target
     _forget(scratch)
     for lane in range(len(source)):
-        scratch.value[_row_of(source[lane], scratch), lane] = WALK_SCALE * num_targets
+        scratch.value[_row_of(source[lane], scratch), lane] = WALK_SCALE * events.num_choices
     _forget(result)
     _step(MAX_CHOICES[0], scratch, result, events, nodes, walks)
     _forget(scratch)

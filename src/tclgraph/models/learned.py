@@ -17,6 +17,7 @@ from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.node_tables import extend_tables
 from tclgraph.models.saving import SavedModel, tensors_below
 from tclgraph.models.stream_state import StreamState
 from tclgraph.training.config import parse_settings, restore_config
@@ -39,7 +40,10 @@ class LearnedModel(Trainable):
 
     @abstractmethod
     def build_network(self) -> nn.Module:
-        """Build the network for the nodes of `self.graph.space`, from `self.measured`."""
+        """Build the network for the nodes of `self.graph.space`, from `self.measured`.
+
+        Tensors with an entry per node are declared by `layers.node_tables`.
+        """
 
     @property
     def graph(self) -> DependencyGraph:
@@ -47,7 +51,10 @@ class LearnedModel(Trainable):
         return self.state.graph
 
     def start(self, events: EventStream, **measured: Any) -> None:
-        """Take over a vocabulary, and build a network whose weights depend on the seed alone."""
+        """Take over a vocabulary, and build a network whose weights depend on the seed alone.
+
+        For use in `prepare`, with the training events. `extend` adds the nodes of later events.
+        """
         self._build(StreamState.for_stream(events), measured)
 
     def _build(self, state: StreamState, measured: dict[str, Any]) -> None:
@@ -56,6 +63,12 @@ class LearnedModel(Trainable):
         with torch.random.fork_rng(devices=()):
             torch.manual_seed(self.config.seed)
             self.network = self.build_network().to(self.config.device)
+        self.reset_state()
+
+    def extend(self, events: EventStream) -> None:
+        before = self.state
+        self.state = StreamState.for_stream(events)
+        extend_tables(self.network, self.state.growth_since(before, self.config.seed))
         self.reset_state()
 
     def fit(
@@ -68,6 +81,8 @@ class LearnedModel(Trainable):
     ) -> Self:
         """Train, and keep the epoch that does best on valid; the state ends with train.
 
+        Training knows the nodes of the training events and no others; afterwards the model is
+        extended to all nodes of the split.
         With `run` everything is kept in that folder during training, and `resume` continues what
         was interrupted there, to the same weights as without the interruption. `progress` is called
         after every batch; without it a terminal shows a bar.

@@ -1,4 +1,4 @@
-"""The vocabulary a model was fitted on, and the events it has observed.
+"""The vocabulary that a model knows, and the events it has observed.
 
 A model *has* a `StreamState`; `Model.observe` and `Model.forget` keep it up to date.
 """
@@ -14,6 +14,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Identifiers
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.layers.node_tables import AddedNodes, Growth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,33 @@ class StreamState:
     def last_time(self) -> float:
         """Time of the last observed event, 0 if there is none."""
         return float(self.graph.time[-1]) if len(self.graph) else 0.0
+
+    def growth_since(self, before: StreamState, seed: int) -> Growth:
+        """Return the nodes that this state has and an earlier one, with fewer keys, has not.
+
+        The seeds of their random numbers depend on `seed`, the side and the key.
+        """
+        old, space = before.space, self.space
+        assert before.sources == self.sources.first(old.num_sources), "known sources keep their ids"
+        assert before.targets == self.targets.first(old.num_targets), "known targets keep their ids"
+        sources = AddedNodes(
+            np.arange(old.num_sources),
+            np.arange(old.num_sources, space.num_sources),
+            self.sources.seeds(old.num_sources, f"{seed} source"),
+        )
+        targets = AddedNodes(
+            np.arange(old.num_targets),
+            np.arange(old.num_targets, space.num_targets),
+            self.targets.seeds(old.num_targets, f"{seed} target"),
+        )
+        nodes = sources
+        if space.kind == "bipartite":
+            nodes = AddedNodes(
+                old.numbers_in(space),
+                np.concatenate([sources.new, space.first_target + targets.new]),
+                np.concatenate([sources.seed, targets.seed]),
+            )
+        return {"sources": sources, "targets": targets, "nodes": nodes}
 
     def without_events(self) -> StreamState:
         """Return a state with the same vocabulary and no events."""

@@ -25,7 +25,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tclgraph.answers.recommendations import seen_targets
-from tclgraph.arrays import ScoreArray
+from tclgraph.arrays import IntArray, ScoreArray
+from tclgraph.errors import InputError
+from tclgraph.events.identifiers import Identifiers, Key
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.models.interface import Model
@@ -47,19 +49,24 @@ def check_contract(build: Build, kinds: tuple[GraphKind, ...] = KINDS) -> None:
 
 
 def check_future_never_changes_a_score(build: Build, kind: GraphKind) -> None:
-    """No score depends on its own event or on a later one."""
+    """No score and no vector depends on its own event, on a later one, or on their nodes."""
 
     def check(data: st.DataObject) -> None:
         split = data.draw(splits(kind=kind))
-        # From event `now` on everything changes; the source and time of the query at `now` stay.
+        # From event `now` on everything changes, also which nodes occur and how many; the source
+        # and time of the query at `now` stay.
         now = data.draw(st.integers(split.valid_end, len(split.events) - 1))
         random = np.random.default_rng(data.draw(st.integers(0, 99)))
         other = replace(split, events=_with_another_future(split.events, now, random))
-        rows = slice(0, now - split.valid_end + 1)
         model, other_model = _ready_for_test(build, split), _ready_for_test(build, other)
-        scores = model.score_each(split.test)[rows]
+        sources = _shared(split.events.sources, other.events.sources)
+        targets = _shared(split.events.targets, other.events.targets)
+        vectors = _vectors(model, sources, targets)
+        _assert_same(model, vectors, _vectors(other_model, sources, targets))
+        rows = slice(0, now - split.valid_end + 1)
+        scores = model.score_each(split.test)[rows][:, split.events.targets.ids(targets)]
         other_scores = other_model.score_each(other.test)[rows]
-        _assert_same(model, scores, other_scores)
+        _assert_same(model, scores, other_scores[:, other.events.targets.ids(targets)])
 
     _for_examples(build, check)
 
@@ -218,17 +225,35 @@ def _scores_of_all(model: Model, split: Split) -> ScoreArray:
 def _with_another_future(events: EventStream, now: int, random: np.random.Generator) -> EventStream:
     """Return the events with other events from `now` on; the query at `now` stays.
 
-    The set of targets stays too: the protocol ranks all targets of the data set, so which targets
-    there are is known in advance.
+    Some nodes occur in one of the futures only.
     """
-    num_changed = len(events) - now
-    source, target, time = events.source.copy(), events.target.copy(), events.time.copy()
-    is_known = np.isin(target[now:], target[:now])
-    target[now:][is_known] = random.choice(np.unique(target), size=is_known.sum())
-    target[now:][~is_known] = random.permutation(target[now:][~is_known])
-    source[now + 1 :] = random.integers(events.num_sources, size=num_changed - 1)
-    time[now + 1 :] += np.sort(random.uniform(0, 100, size=num_changed - 1))
-    return replace(events, source=source, target=target, time=time)
+    count = int(random.integers(1, 2 * (len(events) - now) + 1))
+
+    def keys(identifiers: Identifiers, ids: IntArray, num_others: int) -> list[Key]:
+        others = [*identifiers.keys.to_list(), *range(100, 104)]
+        return [*map(identifiers.key, ids), *random.choice(others, size=num_others).tolist()]
+
+    later = np.sort(random.uniform(0, 100, size=count - 1))
+    return EventStream.from_columns(
+        keys(events.sources, events.source[: now + 1], count - 1),
+        keys(events.targets, events.target[:now], count),
+        np.concatenate([events.time[: now + 1], events.time[now] + later]),
+        kind=events.kind,
+    )
+
+
+def _shared(ours: Identifiers, theirs: Identifiers) -> list[Key]:
+    """Return the keys that two id spaces have in common."""
+    known = set(theirs.keys.to_list())
+    return [key for key in ours.keys.to_list() if key in known]
+
+
+def _vectors(model: Model, sources: list[Key], targets: list[Key]) -> ScoreArray:
+    """Return the vectors of these nodes, none if the model has no vectors."""
+    try:
+        return np.concatenate([model.embed(sources), model.embed(targets, side="target")])
+    except InputError:
+        return np.empty(0)
 
 
 def _assert_same(model: Model, scores: ScoreArray, expected: ScoreArray) -> None:

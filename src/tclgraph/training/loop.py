@@ -3,6 +3,9 @@
 A run can be stopped and resumed between any two batches without changing a bit of its result: the
 order of an epoch's batches depends only on the seed and the epoch, and the random draws of a batch
 depend only on the seed, the epoch and the position of the batch.
+
+What is learned depends on the training events and their nodes, and which epoch is kept also on the
+validation events and theirs. Nodes that occur later are added at the end.
 """
 
 import math
@@ -73,7 +76,8 @@ def train(
                 raise KeyboardInterrupt
     if training.best is not None:
         model.network.load_state_dict(training.best)
-    _replay_train(model, split)
+    model.extend(split.events)
+    model.observe(split.train)
 
 
 class _Training:
@@ -87,7 +91,8 @@ class _Training:
         progress: ProgressCallback | None,
     ) -> None:
         self.model, self.split, self.run, self.progress = model, split, run, progress
-        self.num_batches = model.prepare(split)
+        self.known = split.without_test()
+        self.num_batches = model.prepare(split.train_only())
         self.optimizer = model.make_optimizer()
         for group in self.optimizer.param_groups:
             group["full_rate"] = group["lr"]
@@ -95,7 +100,7 @@ class _Training:
         self.ema = WeightEMA(model.network, decay) if decay else None
         self.best: Weights | None = None
         self.position = Position()
-        self.heuristic = _best_heuristic(split, model.config) if run or progress else None
+        self.heuristic = _best_heuristic(self.known, model.config) if run or progress else None
         self.last_saved = time.monotonic()
 
     def restore(self, run: RunFolder) -> None:
@@ -164,7 +169,8 @@ class _Training:
         model, position = self.model, self.position
         started = time.perf_counter()
         with self.ema.applied() if self.ema else nullcontext():
-            report = validate(model, self.split, max_events=model.config.max_valid_events)
+            ranking = model.extended(self.known.events)
+            report = validate(ranking, self.known, max_events=model.config.max_valid_events)
             position.history.append(
                 {
                     "epoch": position.epoch + 1,
@@ -180,8 +186,9 @@ class _Training:
                 position.best_epoch = position.epoch
                 self.best = weights_of(model.network)
                 if self.run:
-                    _replay_train(model, self.split)
-                    model.save(self.run.path)
+                    ranking = model.extended(self.split.events)
+                    ranking.observe(self.split.train)
+                    ranking.save(self.run.path)
         if self.run:
             self.run.write_metrics([{"heuristic": self.heuristic}, *position.history])
         self.save()
@@ -242,11 +249,6 @@ def best_epoch(history: list[dict[str, Any]], metric: str) -> int:
     values = [record["valid"][metric] for record in history]
     best = min(values) if metric in LOWER_IS_BETTER else max(values)
     return values.index(best) + 1
-
-
-def _replay_train(model: Trainable, split: Split) -> None:
-    model.forget()
-    model.observe(split.train)
 
 
 def _best_heuristic(split: Split, config: TrainingConfig) -> dict[str, Any]:

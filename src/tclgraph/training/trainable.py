@@ -2,13 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from copy import copy, deepcopy
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
 from tclgraph.models.interface import Model
 from tclgraph.training.config import TrainingConfig
 
@@ -34,7 +36,26 @@ class Trainable(Model):
 
     @abstractmethod
     def prepare(self, split: Split) -> int:
-        """Build the network and everything that batches are drawn from; return their number."""
+        """Build the network and everything that batches are drawn from; return their number.
+
+        The split has the training events and their nodes only, see `Split.train_only`.
+        """
+
+    @abstractmethod
+    def extend(self, events: EventStream) -> None:
+        """Take over a larger vocabulary, of which that of the model is the beginning.
+
+        What was learned stays, and does not depend on the added nodes. The state is reset to that
+        before the first event.
+        """
+
+    def extended(self, events: EventStream) -> Self:
+        """Return a copy with a larger vocabulary, for ranking; the two share what was learned."""
+        model = copy(self)
+        tensors = (*self.network.parameters(), *self.network.buffers())
+        model.network = deepcopy(self.network, {id(tensor): tensor for tensor in tensors})
+        model.extend(events)
+        return model
 
     @property
     def use_of_threads(self) -> UseOfThreads:

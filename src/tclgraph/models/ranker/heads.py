@@ -39,6 +39,7 @@ from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.pair_scores import PairWeights, pair_scores
 from tclgraph.models.ranker.scaling import FeatureScaling, Moments
 from tclgraph.models.ranker.score_table import fill_neighbors, normalize
+from tclgraph.models.ranker.unknown import SeparateScores, UnknownTargets
 from tclgraph.models.ranker.windows import CandidateColumns
 
 _EXPLORE_HIDDEN = 16
@@ -81,6 +82,8 @@ class Scores(NamedTuple):
     log_new_B: Tensor
     repeat_P: Tensor
     log_repeat_B: Tensor
+    log_total_B: Tensor
+    """Logarithm of the total by which the explore head's distribution is divided."""
 
 
 class ScoreHeads(nn.Module):
@@ -127,15 +130,32 @@ class ScoreHeads(nn.Module):
 
     @torch.no_grad()
     def log_probabilities(
-        self, features: HistoryFeatures, match_BT: Tensor | None, repeat_bias: float = 0.0
+        self,
+        features: HistoryFeatures,
+        match_BT: Tensor | None,
+        repeat_bias: float = 0.0,
+        unknown: UnknownTargets | None = None,
     ) -> Tensor:
-        """Return the log-probability of every target, [B, T]."""
+        """Return the log-probability of every target, [B, T].
+
+        Unknown targets have no part in the probabilities of others.
+        """
         source_BF = self.source_scaling(self._tensor(features.source))
         score_BT = self._explore_scores(features, source_BF, match_BT)
+        separate, num_targets = None, np.full(len(score_BT), score_BT.shape[1])
+        if unknown is not None and len(unknown.target):
+            separate = SeparateScores(score_BT, unknown, _LOG_ZERO)
+            num_targets -= unknown.is_unknown(len(score_BT)).sum(axis=1)
         if not self.config.repeat_head:
-            return score_BT.log_softmax(dim=1)
+            if separate is None:
+                return score_BT.log_softmax(dim=1)
+            log_total_B = score_BT.logsumexp(dim=1)
+            separate.put_back(score_BT, log_total_B)
+            return score_BT - log_total_B[:, None]
         column_of = np.arange(score_BT.shape[1])
-        scores = self._scores(features, column_of, source_BF, score_BT, repeat_bias)
+        scores = self._scores(features, column_of, source_BF, score_BT, num_targets, repeat_bias)
+        if separate is not None:
+            separate.put_back(score_BT, scores.log_total_B)
         normalize(score_BT, features, scores.repeat_P, scores.log_repeat_B, scores.log_new_B)
         return score_BT
 
@@ -154,7 +174,9 @@ class ScoreHeads(nn.Module):
             score_BK = score_BK + self._log_weights(candidates, true_target, true_column)
         if not self.config.repeat_head:
             return -score_BK.log_softmax(dim=1).gather(1, true_column).mean()
-        scores = self._scores(features, candidates.column_of, source_BF, score_BK)
+        column_of = candidates.column_of
+        num_targets = np.full(len(score_BK), len(column_of))
+        scores = self._scores(features, column_of, source_BF, score_BK, num_targets)
         log_probability_B = scores.new_BK.gather(1, true_column)[:, 0] + scores.log_new_B
         query_P = features.pair_query
         is_true = features.pair_target == true_target[query_P]
@@ -192,11 +214,13 @@ class ScoreHeads(nn.Module):
         column_of: IntArray,
         source_BF: Tensor,
         score_BK: Tensor,
+        num_targets: IntArray,
         repeat_bias: float = 0.0,
     ) -> Scores:
         """Return the scores of both heads, given those of the explore head.
 
-        `score_BK` is changed in place.
+        `score_BK` is changed in place. `num_targets` is the number of targets that each query
+        chooses among.
         """
         # The softmax gives no gradient to scores near minus infinity. The loss reads such a score
         # only of a true target that is a repeat, and then replaces it.
@@ -206,15 +230,18 @@ class ScoreHeads(nn.Module):
         if len(features.pair_log_weight):
             weighted_P = repeat_P + self._tensor(features.pair_log_weight)
         num_repeats = np.diff(features.neighbor_start)
+        row_start = score_BK.shape[1] * np.arange(len(score_BK) + 1)
+        total_new_B = log_sum_exp(score_BK.flatten(), row_start)
         log_new_B, log_repeat_B = self._normalizers(
             source_BF,
-            log_sum_exp(score_BK.flatten(), score_BK.shape[1] * np.arange(len(score_BK) + 1)),
+            total_new_B,
             log_sum_exp(weighted_P, features.pair_start),
             no_repeat=self._index(num_repeats == 0),
-            all_repeat=self._index(num_repeats == len(column_of)),
+            all_repeat=self._index(num_repeats == num_targets),
             repeat_bias=repeat_bias,
         )
-        return Scores(score_BK, log_new_B, repeat_P, log_repeat_B)
+        log_total_B = total_new_B if self.config.gate else -log_new_B
+        return Scores(score_BK, log_new_B, repeat_P, log_repeat_B, log_total_B)
 
     def _repeat_scores(self, features: HistoryFeatures, source_BF: Tensor) -> Tensor:
         """Return the scores of all pairs.

@@ -25,6 +25,7 @@ from tclgraph.models.learned import LearnedModel
 from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.heads import ScoreHeads
 from tclgraph.models.ranker.match import MatchEncoder
+from tclgraph.models.ranker.unknown import UnknownTargets
 from tclgraph.models.ranker.windows import RankerWindows, Window
 from tclgraph.threads import even_cuts, num_parts, run_in_parts, threads_for_parts
 from tclgraph.training.trainable import UseOfThreads
@@ -77,12 +78,13 @@ class Ranker(LearnedModel):
     def prepare(self, split: Split) -> int:
         config = self.config
         self.windows = RankerWindows(split.train, config.batch_size, config.max_candidates)
-        self.start(split.events, **asdict(IntervalScale.measure(self.windows.graph)))
+        scale = asdict(IntervalScale.measure(self.windows.graph))
+        self.start(split.events, scale=scale, num_targets=split.events.num_targets)
         self.network.heads.measure(self.windows.feature_sample())
         return len(self.windows)
 
     def build_network(self) -> RankerNetwork:
-        scale = IntervalScale(**self.measured)
+        scale = IntervalScale(**self.measured["scale"])
         return RankerNetwork(self.config, self.graph.space.num_nodes, scale)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
@@ -137,10 +139,15 @@ class Ranker(LearnedModel):
 
     # State and ranking
 
+    @property
+    def _num_trained(self) -> int:
+        """Number of targets that training knew."""
+        return int(self.measured["num_targets"])
+
     def reset_state(self) -> None:
         match = self.network.match
         self._states = None if match is None else NodeStates(match.encoder, self.graph)
-        self._history = HistoryState(InteractionLog(self.graph))
+        self._history = HistoryState(InteractionLog(self.graph, self._num_trained))
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
@@ -150,13 +157,16 @@ class Ranker(LearnedModel):
             key_BD = self.network.match.ranking_key(self._states.vectors(source))
             match_BT = key_BD @ self._states.vectors(self.graph.space.target_nodes).T
         self._history.update()
-        return self._log_probabilities(self._history.features(source, time), match_BT)
+        unknown = UnknownTargets.at(self.graph, self._num_trained, len(source))
+        return self._log_probabilities(self._history.features(source, time), match_BT, unknown)
 
     @torch.no_grad()
     @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
         self.check_events(events)
         self._history.update()
+        unknown = UnknownTargets.at(self.graph, self._num_trained, len(events))
+        unknown = unknown.revealing(events, self.graph)
         match_BT = None
         if self.network.match is not None and self._states is not None:
             block = self._states.advance(events)
@@ -175,15 +185,17 @@ class Ranker(LearnedModel):
                 history.update(start + begin)
                 features = history.features(events.source[rows], events.time[rows], reveal=True)
                 match = None if match_BT is None else match_BT[rows]
-                parts[begin] = self._log_probabilities(features, match)
+                parts[begin] = self._log_probabilities(features, match, unknown.from_query(begin))
 
         cuts = even_cuts(len(events), num_parts(len(events), _MIN_EVENTS_PER_THREAD))
         run_in_parts(cuts, work)
         return np.concatenate([parts[begin] for begin in sorted(parts)])
 
-    def _log_probabilities(self, features: HistoryFeatures, match_BT: Tensor | None) -> ScoreArray:
-        bias = self.config.repeat_bias
-        return self.network.heads.log_probabilities(features, match_BT, bias).cpu().numpy()
+    def _log_probabilities(
+        self, features: HistoryFeatures, match_BT: Tensor | None, unknown: UnknownTargets
+    ) -> ScoreArray:
+        bias, heads = self.config.repeat_bias, self.network.heads
+        return heads.log_probabilities(features, match_BT, bias, unknown).cpu().numpy()
 
     def state_tensors(self) -> dict[str, Tensor]:
         return {} if self._states is None else self._states.to_tensors()
