@@ -152,6 +152,25 @@ def heuristic_rows() -> list[str]:
     ]
 
 
+def together_rows() -> list[str]:
+    """Return every heuristic on CollegeMsg by both rules for simultaneous events."""
+    logs = [
+        read_result(f"heuristics/{log}")["heuristics"]
+        for log in ("collegemsg", "collegemsg-together")
+    ]
+    return [
+        as_row(
+            in_order["model"],
+            *(
+                f"{report['metrics'][metric]:.{digits}f}"
+                for metric, digits in DIGITS.items()
+                for report in (in_order, together)
+            ),
+        )
+        for in_order, together in zip(*logs, strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
     ("page", "rows"),
     [
@@ -159,6 +178,7 @@ def heuristic_rows() -> list[str]:
         ("docs/ranker.md", result_rows),
         ("docs/ranker.md", group_rows),
         ("docs/protocol.md", heuristic_rows),
+        ("docs/protocol.md", together_rows),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -218,6 +238,26 @@ def test_picture_shows_the_reproduced_figures() -> None:
         assert f">{name}<" in picture
     for row in (row for row in rows if not row[0].startswith("gain")):
         assert f">{re.sub('[*]|</?u>', '', row[column]).split(' ±')[0]}<" in picture
+
+
+def test_share_of_simultaneous_events() -> None:
+    text = " ".join((ROOT / "docs" / "protocol.md").read_text().split())
+    logs = ("wikipedia", "lastfm_head", "mathoverflow", "collegemsg", "movielens_small")
+    share = {
+        log: f"{read_result(f'heuristics/{log}-description')['simultaneous']:.2f} %" for log in logs
+    }
+    assert share["lastfm_head"] == share["mathoverflow"]
+    popularity = read_result("heuristics/movielens_small")["heuristics"][0]
+    in_order, together = (
+        f"{report['metrics']['MR']:.2f}" for report in (popularity, popularity["together"])
+    )
+    for claim in (
+        f"{share['wikipedia']} on Wikipedia, {share['lastfm_head']} on lastfm_head and",
+        f"{share['collegemsg']} on CollegeMsg",
+        f"{share['movielens_small']} on the 100,004 ratings of MovieLens",
+        f"popularity has an MR of {in_order} in order and {together} together",
+    ):
+        assert claim in text
 
 
 def speed(log: str, variant: str) -> dict[str, Any]:

@@ -140,6 +140,10 @@ def test_a_parquet_file_with_wrong_types_is_refused(cli: Cli, tmp_path: Path) ->
             ["evaluate", "--model", "edgebank", "--data", "log.csv", "--update", "always"],
             "give streaming, every=N",
         ),
+        (
+            ["evaluate", "--model", "edgebank", "--data", "log.csv", "--simultaneous", "apart"],
+            "unknown rule for simultaneous events 'apart'; give in-order, together or both",
+        ),
         (["evaluate", "--model", "edgebank"], "give the folder of a run, or --model and --data"),
         (["evaluate", "run", "--model", "edgebank"], "leave out --model and --data"),
     ],

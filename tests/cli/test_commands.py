@@ -66,6 +66,51 @@ def test_every_output_names_the_update_rule(cli: Cli, log: Path) -> None:
     assert "update every=7 (" in cli(*arguments[:4], "every=7", "--model", "heuristics")[1]
 
 
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """Write a log of 60 orders of two rows each."""
+    path = tmp_path / "orders.csv"
+    rows = [f"{'ab'[n % 2]},{'wxyz'[(n + piece) % 4]},{n}" for n in range(60) for piece in (0, 1)]
+    path.write_text("source,target,time\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_both_rules_are_shown_if_many_events_are_simultaneous(cli: Cli, orders: Path) -> None:
+    assert "same source and time as the event before" in cli("describe", "orders.csv")[1]
+    description = json.loads(cli("describe", "orders.csv", "--json")[1])
+    assert description["simultaneous"] == 50
+    arguments = ("evaluate", "--data", "orders.csv", "--model")
+    together = "events of the same time ranked before any of them is revealed"
+    for model in ("popularity", "heuristics"):
+        out = cli(*arguments, model)[1]
+        assert out.count("popularity") >= 2
+        assert together in out
+        frozen = cli(*arguments, model, "--update", "frozen")[1]
+        assert together not in frozen
+    result = json.loads(cli(*arguments, "own-recency", "--json")[1])
+    assert (result["simultaneous"], result["together"]["simultaneous"]) == ("in-order", "together")
+    compared = json.loads(cli(*arguments, "heuristics", "--json")[1])
+    assert all("together" in report for report in compared["heuristics"])
+
+
+def test_a_rule_for_simultaneous_events_can_be_chosen(cli: Cli, orders: Path, log: Path) -> None:
+    arguments = ("evaluate", "--model", "own-recency", "--json", "--data")
+    both = json.loads(cli(*arguments, "orders.csv", "--simultaneous", "both")[1])
+    for rule, expected in (("in-order", both), ("together", both["together"])):
+        result = json.loads(cli(*arguments, "orders.csv", "--simultaneous", rule)[1])
+        assert "together" not in result
+        assert result["simultaneous"] == rule
+        assert result["metrics"] == expected["metrics"]
+    assert both["metrics"] != both["together"]["metrics"]
+    # This log has few simultaneous events.
+    assert "together" not in json.loads(cli(*arguments, "log.csv")[1])
+    assert "together" in json.loads(cli(*arguments, "log.csv", "--simultaneous", "both")[1])
+    text = cli(
+        "evaluate", "--model", "edgebank", "--data", "log.csv", "--simultaneous", "together"
+    )[1]
+    assert "| simultaneous events together" in text
+
+
 def test_evaluate_compares_all_heuristics(cli: Cli, log: Path) -> None:
     code, out, _ = cli(
         "evaluate", "--model", "heuristics", "--data", "log.csv", "--kind", "one-mode"

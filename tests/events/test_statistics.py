@@ -1,6 +1,6 @@
 import pytest
 
-from tclgraph.events.statistics import describe
+from tclgraph.events.statistics import describe, simultaneous_share
 from tclgraph.events.stream import EventStream
 from tclgraph.testing.streams import KINDS
 from tests.streams import collegemsg, wikipedia
@@ -47,3 +47,11 @@ def test_a_log_counted_by_hand() -> None:
     assert description.repetition_density_in_text == 50.0  # a→x is in train, b→y is not
     # a: 10, 50; b: 86370; x: 30, 30; y: 86390
     assert description.median_interval == 40.0
+
+
+def test_simultaneous_events_are_counted_by_source_and_time() -> None:
+    #  time 0: a→x a→y b→x a→z | time 5: a→x | time 6: b→x b→y
+    stream = EventStream.from_columns(list("aabaabb"), list("xyxzxxy"), [0, 0, 0, 0, 5, 6, 6])
+    # a→y follows a→x and b→y follows b→x; a→z follows an event of b.
+    assert describe(stream.split(0.6, 0.2)).simultaneous == pytest.approx(100 * 2 / 7)
+    assert simultaneous_share(stream[:1]) == 0

@@ -1,12 +1,16 @@
 """The file of a job reads back as it was written, and any other file is refused."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tclgraph import registry
 from tclgraph.errors import InputError
+from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
@@ -68,6 +72,29 @@ def test_a_job_of_the_validation_part_ranks_no_test_event(spec: LogSpec, folder:
     ranks = read_ranks(on_valid, folder)
     assert len(ranks) == outcome.report.events == outcome.parts.valid
     assert ranks.mean() == pytest.approx(outcome.valid["MR"])
+
+
+def test_test_events_are_ranked_by_both_rules_if_many_are_simultaneous(tmp_path: Path) -> None:
+    stream = synthesize(SyntheticConfig(events=300, sources=12, targets=9))
+    orders = replace(stream, source=np.repeat(stream.source[::2], 2), time=np.arange(300.0) // 2)
+    path = tmp_path / "orders.parquet"
+    write_file(orders, path)
+    spec = LogSpec(log=str(path))
+    job = finished(spec, tmp_path, "own-recency")
+    outcome = read_outcome(job, tmp_path)
+    assert outcome is not None
+    assert outcome.together is not None
+    assert outcome.together.metrics != outcome.report.metrics
+    assert outcome.seconds == outcome.report.seconds + outcome.together.seconds
+    model = registry.build("own-recency").fit(spec.open())
+    report = evaluate(model, spec.open(), simultaneous="together")
+    assert outcome.together.metrics == report.groups["all"].metrics
+    assert read_ranks(job, tmp_path).mean() == pytest.approx(outcome.report.metrics["MR"])
+    assert Outcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+    on_valid = read_outcome(finished(spec, tmp_path, "own-recency", part="valid"), tmp_path)
+    assert on_valid is not None
+    assert on_valid.together is None
+    assert "together" not in on_valid.to_json()
 
 
 def test_an_outcome_reads_back_as_it_was_written(spec: LogSpec, folder: Path) -> None:

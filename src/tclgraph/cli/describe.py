@@ -33,9 +33,11 @@ def describe(
     if not as_json:
         print_table(f"{log} ({split.events.kind}, {split})", _table(description, split))
         return
-    # Days and densities have the precision of the paper's table.
+    # Days and percentages have the precision of the paper's table.
     figures = {
-        name: round_half_up(value, 2) if name.startswith(("days", "repetition")) else value
+        name: round_half_up(value, 2)
+        if name.startswith(("days", "repetition", "simultaneous"))
+        else value
         for name, value in asdict(description).items()
     }
     print_json(
@@ -69,6 +71,10 @@ def _table(description: "Description", split: "Split") -> "Table":
             f"{round_half_up(description.repetition_density_in_text, 2):.2f} %",
         ),
         ("median interval of a node", f"{description.median_interval:,.0f} s"),
+        (
+            "same source and time as the event before",
+            f"{round_half_up(description.simultaneous, 2):.2f} %",
+        ),
         *((part, f"{size:,}") for part, size in split.sizes.items()),
     ):
         table.add_row(name, value)

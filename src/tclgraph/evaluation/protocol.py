@@ -7,10 +7,10 @@ because most events are repeats.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
+from tclgraph.evaluation.rules import Rules
+from tclgraph.evaluation.simultaneous import Step, check_simultaneous, num_revealed, steps
 from tclgraph.evaluation.update import Update
 from tclgraph.events.download import Progress
 from tclgraph.events.pair_history import PairHistory
@@ -39,27 +41,38 @@ def evaluate(
     model: Model,
     split: Split,
     *,
-    part: Literal["valid", "test"] = "test",
-    update: str = "streaming",
-    mask_seen: bool = False,
-    seed: int = 0,
     with_heuristics: bool = True,
     progress: Progress | None = None,
+    **rules: Unpack[Rules],
 ) -> Report:
     """Rank every event of a part with a fitted model and return the metrics.
 
     The state of the model is rebuilt first, so a second call gives the same report.
 
-    - `update` says when the state follows the events: "streaming", "every=N", "frozen" or
-      "frozen=valid" (see `Update`).
-    - `mask_seen` removes from each ranking the other targets that the source has interacted with.
-    - `seed` is the seed of the bootstrap intervals.
     - `with_heuristics` adds the reports of the heuristics, unless the model is a heuristic.
     - `progress` is called with the number of events that were replayed or ranked and the total.
+
+    The rules (see `Rules`) are keyword arguments too:
+
+    - `part` is the part of the split to rank, "test" (the default) or "valid".
+    - `update` says when the state follows the events: "streaming" (the default), "every=N",
+      "frozen" or "frozen=valid" (see `Update`).
+    - `simultaneous` says whether events of the same time are revealed "in-order" (the default) or
+      "together", after the last of them is ranked. "both" evaluates twice, and the second report
+      is `Report.together` of the first.
+    - `mask_seen` removes from each ranking the other targets that the source has interacted with.
+    - `seed` is the seed of the bootstrap intervals.
     """
-    evaluation = _Evaluation(
-        split=split, part=part, update=Update.parse(update), mask_seen=mask_seen, seed=seed
-    )
+    evaluation = _Evaluation(split=split, **rules)
+    if evaluation.simultaneous == "both":
+        by_rule = []
+        for number, rule in enumerate(("in-order", "together")):
+            rules["simultaneous"] = rule
+            share = _share_of(progress, number, 2)
+            by_rule.append(
+                evaluate(model, split, with_heuristics=with_heuristics, progress=share, **rules)
+            )
+        return replace(by_rule[0], together=by_rule[1])
     if not with_heuristics or isinstance(model, Heuristic):
         return evaluation.run(model, progress)
     heuristics = heuristics_for(split.events.kind)
@@ -79,9 +92,7 @@ def validate(model: Model, split: Split, *, max_events: int | None = None) -> Re
     consecutive events that are spread evenly. The model observes the other events without ranking
     them. Training uses this to compare epochs quickly.
     """
-    evaluation = _Evaluation(
-        split=split, part="valid", update=Update("streaming"), max_events=max_events
-    )
+    evaluation = _Evaluation(split=split, part="valid", max_events=max_events)
     return evaluation.run(model, progress=None)
 
 
@@ -90,11 +101,17 @@ class _Evaluation:
     """The rules of an evaluation, which can be applied to several models."""
 
     split: Split
-    part: Literal["valid", "test"]
-    update: Update
+    part: Literal["valid", "test"] = "test"
+    update: str = "streaming"
+    simultaneous: str = "in-order"
     mask_seen: bool = False
     seed: int = 0
     max_events: int | None = None
+    """Size of the sample to rank; only if simultaneous events are revealed in order."""
+
+    def __post_init__(self) -> None:
+        Update.parse(self.update)
+        check_simultaneous(self.simultaneous)
 
     def run(self, model: Model, progress: Progress | None) -> Report:
         """Rank the events of the part with a model."""
@@ -118,7 +135,8 @@ class _Evaluation:
             kind=self.split.events.kind,
             split=str(self.split),
             part=self.part,
-            update=str(self.update),
+            update=str(self._update),
+            simultaneous=self.simultaneous,
             masks_seen=self.mask_seen,
             seed=self.seed,
             targets=len(candidates),
@@ -137,27 +155,49 @@ class _Evaluation:
             return slice(self.split.train_end, self.split.valid_end)
         return slice(self.split.valid_end, len(self.split.events))
 
+    @property
+    def _update(self) -> Update:
+        return Update.parse(self.update)
+
+    @property
+    def _is_together(self) -> bool:
+        return self.simultaneous == "together"
+
+    @property
+    def _num_revealed(self) -> IntArray:
+        """Number of events that are revealed before each event is ranked."""
+        return num_revealed(self.split.events.time, is_together=self._is_together)
+
     def _events(self) -> EventStream:
         return self.split.events[self._bounds]
 
     def _history(self) -> EventStream:
         """Return the events that the model observes before the first event of the part."""
-        if self.update.kind == "frozen" and self.update.frozen_after == "train":
+        if self._update.kind == "frozen" and self._update.frozen_after == "train":
             return self.split.train
-        return self.split.events[: self._bounds.start]
+        return self.split.events[: self._bounds.start - len(self._withheld())]
+
+    def _withheld(self) -> EventStream:
+        """Return the events before the part that are revealed with its first event."""
+        start = self._bounds.start
+        is_frozen = self._update.kind == "frozen"
+        return self.split.events[start if is_frozen else self._num_revealed[start] : start]
 
     def _rank(
         self, model: Model, events: EventStream, candidates: IntArray, counter: "_Counter"
     ) -> tuple[Ranks, BoolArray]:
         """Return the ranks of the ranked events, and which events were ranked."""
         num_targets = self.split.events.num_targets
-        seen = _SeenTargets(self.split.events[: self._bounds.start]) if self.mask_seen else None
+        revealed, first = self._num_revealed, self._bounds.start
+        seen = _SeenTargets(self.split.events, revealed, first) if self.mask_seen else None
+        withheld, is_together = self._withheld(), self._is_together
         blocks = []
         is_ranked = np.zeros(len(events), dtype=bool)
         start = 0
         for run, is_sampled in _runs(events, self.max_events):
             if is_sampled:
-                for block, scores in _score_blocks(model, run, self.update, num_targets):
+                run_steps = steps(run, withheld, self._update, is_together=is_together)
+                for block, scores in _score_blocks(model, run_steps, num_targets):
                     masked = scores if seen is None else seen.mask(scores, block)
                     # In a one-mode graph, not every node is a target of the data set.
                     blocks.append(rank(masked, block.target, candidates))
@@ -172,7 +212,7 @@ class _Evaluation:
         return ranks, is_ranked
 
     def _groups(self, ranks: Ranks, is_ranked: BoolArray) -> dict[Group, GroupReport]:
-        is_repeat = _is_repeat(self.split.events)[self._bounds][is_ranked]
+        is_repeat = _is_repeat(self.split.events, self._num_revealed)[self._bounds][is_ranked]
         return {
             "all": self._group_report(ranks, np.ones(len(ranks), dtype=bool)),
             "repeat": self._group_report(ranks, is_repeat),
@@ -230,20 +270,19 @@ def _runs(events: EventStream, max_events: int | None) -> Iterator[tuple[EventSt
 
 
 def _score_blocks(
-    model: Model, events: EventStream, update: Update, num_targets: int
+    model: Model, steps: Iterable[Step], num_targets: int
 ) -> Iterator[tuple[EventStream, ScoreArray]]:
     """Yield consecutive blocks of events with their scores; update the state of the model."""
     size = max(1, min(_EVENTS_PER_BLOCK, _CELLS_PER_BLOCK // num_targets))
-    if update.kind == "streaming":
-        for block in _pieces(events, size):
-            yield block, _checked(model.score_each(block), model, block, num_targets)
-        return
-    for stale in _pieces(events, update.every if update.kind == "every" else len(events)):
-        for block in _pieces(stale, size):
-            scores = model.score(block.source, block.time)
+    for step in steps:
+        for block in _pieces(step.ranked, size):
+            if step.is_in_turn:
+                scores = model.score_each(block)
+            else:
+                scores = model.score(block.source, block.time)
             yield block, _checked(scores, model, block, num_targets)
-        if update.kind == "every":
-            model.observe(stale)
+        for events in step.revealed:
+            model.observe(events)
 
 
 def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: int) -> ScoreArray:
@@ -254,32 +293,40 @@ def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: 
     return scores
 
 
-def _is_repeat(events: EventStream) -> BoolArray:
-    """Return for every event whether an earlier event has the same pair."""
+def _is_repeat(events: EventStream, num_revealed: IntArray) -> BoolArray:
+    """Return for every event whether an event that is revealed before it has the same pair."""
     _, first_of_pair, pair = np.unique(events.pairs(), return_index=True, return_inverse=True)
-    is_repeat: BoolArray = first_of_pair[pair] < np.arange(len(events))
+    is_repeat: BoolArray = first_of_pair[pair] < num_revealed
     return is_repeat
 
 
 class _SeenTargets:
-    """Masks the targets that a source has interacted with."""
+    """Masks the targets that a source has interacted with, event by event."""
 
-    def __init__(self, history: EventStream) -> None:
+    def __init__(self, events: EventStream, num_revealed: IntArray, start: int) -> None:
+        """Start with the event `start`; `num_revealed` says how many events are before each."""
+        self._events = events
+        self._num_revealed = num_revealed
+        self._next = start
         self._pairs = PairHistory()
-        self._observe(history)
+        self._num_observed = 0
 
-    def _observe(self, events: EventStream) -> None:
+    def _observe(self, num_events: int) -> None:
+        """Observe the next events until there are so many."""
+        events = self._events[self._num_observed : num_events]
         number = np.zeros(len(events), dtype=np.int64)
         self._pairs.observe(events.source, events.target, events.time, number)
         if events.kind == "one-mode":
             self._pairs.observe(events.target, events.source, events.time, number)
+        self._num_observed = num_events
 
     def mask(self, scores: ScoreArray, block: EventStream) -> ScoreArray:
-        """Return scores with seen targets, except the true one, at -inf; observe the block."""
+        """Return scores of the next events with seen targets, except the true one, at -inf."""
         masked = scores.copy()
         for row in range(len(block)):
+            self._observe(int(self._num_revealed[self._next]))
+            self._next += 1
             true = block.target[row]
             masked[row, self._pairs.neighbors_of(block.source[row]).target] = -np.inf
             masked[row, true] = scores[row, true]
-            self._observe(block[row : row + 1])
         return masked

@@ -11,6 +11,8 @@ from tclgraph.events.stream import GraphKind
 
 Group: TypeAlias = Literal["all", "repeat", "new"]
 """All events; those whose source has interacted with the target before; those where it has not."""
+TOGETHER = "events of the same time ranked before any of them is revealed"
+"""Title of figures by the rule `together` for simultaneous events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,9 @@ class Report:
     split: str
     part: Literal["valid", "test"]
     update: str
+    simultaneous: str
+    """Whether events of the same time are revealed `in-order`, or `together` after the last of them
+    is ranked."""
     masks_seen: bool
     seed: int
     """Seed of the bootstrap intervals."""
@@ -51,6 +56,9 @@ class Report:
     """Rank of the true target of every event, in order; ties have the middle rank."""
     heuristics: "tuple[Report, ...]" = ()
     """Reports of the heuristics under the same rules; empty if they were not evaluated."""
+    together: "Report | None" = None
+    """Report under the same rules, except that events of the same time are revealed together; None
+    if only one rule was evaluated."""
 
     def __getitem__(self, metric: str) -> float:
         """Return a metric over all events, as in report["MR"]."""
@@ -68,7 +76,9 @@ class Report:
         """One line with the graph kind, the split and the update rule."""
         return (
             f"kind {self.kind} | split {self.split} | update {self.update} "
-            f"({Update.parse(self.update).meaning})" + (" | seen masked" * self.masks_seen)
+            f"({Update.parse(self.update).meaning})"
+            + " | simultaneous events together" * (self.simultaneous == "together")
+            + " | seen masked" * self.masks_seen
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -80,6 +90,7 @@ class Report:
             "split": self.split,
             "part": self.part,
             "update": self.update,
+            "simultaneous": self.simultaneous,
             "masks_seen": self.masks_seen,
             "events": self.num_events,
             "targets": self.targets,
@@ -98,6 +109,7 @@ class Report:
                 if self.heuristics
                 else {}
             ),
+            **({"together": self.together.to_json()} if self.together else {}),
         }
 
     def __str__(self) -> str:
@@ -120,14 +132,18 @@ class Report:
             f"NaN in {self.nan_events:,} events | {self.seconds:.1f} s",
         ]
         if self.heuristics:
-            lines += ["", _heuristic_row("", METRIC_NAMES)]
-            lines += [
-                _heuristic_row(
-                    report.model, [f"{report[name]:.{decimals(name)}f}" for name in METRIC_NAMES]
-                )
-                for report in (self, *self.heuristics)
-            ]
+            lines += ["", *self._rows()]
+        if self.together:
+            lines += ["", f"{TOGETHER}:", *self.together._rows()]
         return "\n".join(lines)
+
+    def _rows(self) -> list[str]:
+        """Return a table with the model and the heuristics as rows and metrics as columns."""
+        rows = [
+            _row(report.model, [f"{report[name]:.{decimals(name)}f}" for name in METRIC_NAMES])
+            for report in (self, *self.heuristics)
+        ]
+        return [_row("", METRIC_NAMES), *rows]
 
 
 def decimals(metric: str) -> int:
@@ -143,5 +159,5 @@ def _cell(group: GroupReport, metric: str) -> str:
     return f"{group.metrics[metric]:.{places}f} [{low:.{places}f}, {high:.{places}f}]"
 
 
-def _heuristic_row(name: str, cells: Iterable[str]) -> str:
+def _row(name: str, cells: Iterable[str]) -> str:
     return f"{name:<16}" + "".join(f"{cell:>10}" for cell in cells)

@@ -6,6 +6,7 @@ import numpy as np
 
 from tclgraph.events.intervals import intervals
 from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
 
 _DAY = 86_400.0
 
@@ -28,6 +29,8 @@ class Description:
     defines repetition density this way."""
     median_interval: float
     """Median of the seconds between consecutive events of a node."""
+    simultaneous: float
+    """Percentage of interactions with the source and the time of the interaction before."""
     first_time: float
     last_time: float
 
@@ -50,6 +53,17 @@ def describe(split: Split) -> Description:
         repetition_density_in_text=100
         * float(np.isin(pair[split.valid_end :], pair[: split.train_end]).mean()),
         median_interval=float(np.median(known_gaps)) if len(known_gaps) else 0.0,
+        simultaneous=simultaneous_share(events),
         first_time=float(events.time[0]),
         last_time=float(events.time[-1]),
     )
+
+
+def simultaneous_share(events: EventStream) -> float:
+    """Return the percentage of events that share source and time with the event before.
+
+    >>> simultaneous_share(EventStream.from_columns(list("aaba"), list("xyxx"), [1, 1, 1, 1]))
+    25.0
+    """
+    is_shared = (np.diff(events.source) == 0) & (np.diff(events.time) == 0)
+    return 100 * int(is_shared.sum()) / len(events)

@@ -115,8 +115,11 @@ class PartReport:
 
     @classmethod
     def from_report(cls, report: Report) -> Self:
-        """Return everything of a report but the ranks of single events."""
-        return TypeAdapter(cls).validate_python(report.to_json())
+        """Return the figures of a report by one rule for simultaneous events."""
+        document = report.to_json()
+        del document["simultaneous"]
+        document.pop("together", None)
+        return TypeAdapter(cls).validate_python(document)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +165,9 @@ class Outcome:
     ranked_per_second: float
     peak_megabytes: int | None
     """Peak memory of the process; None if it was not recorded."""
+    together: PartReport | None = None
+    """The evaluation with events of the same time revealed together; None if the log has few of
+    them, or if the job ranks validation events."""
     remark: str | None = None
     """What is special about this run."""
 
@@ -169,14 +175,17 @@ class Outcome:
     def seconds(self) -> float:
         """Duration of training and evaluation."""
         training = self.learning.seconds if self.learning else 0.0
-        return training + self.report.seconds
+        together = self.together.seconds if self.together else 0.0
+        return training + self.report.seconds + together
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the job's file."""
         document = asdict(self)
-        if self.remark is None:
-            del document["remark"]
-        return document
+        return {
+            name: value
+            for name, value in document.items()
+            if value is not None or name not in ("together", "remark")
+        }
 
     @classmethod
     def from_json(cls, document: Any) -> Self:

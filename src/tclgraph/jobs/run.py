@@ -8,8 +8,11 @@ from tclgraph import __version__, registry
 from tclgraph.environment import environment, peak_megabytes
 from tclgraph.errors import InputError
 from tclgraph.evaluation.protocol import evaluate
+from tclgraph.evaluation.report import Report
+from tclgraph.evaluation.simultaneous import rules_for_tables
+from tclgraph.evaluation.update import Update
 from tclgraph.events.split import Split
-from tclgraph.jobs.job import Job, digest_of, is_learned, write_ranks
+from tclgraph.jobs.job import Job, Part, digest_of, is_learned, write_ranks
 from tclgraph.jobs.outcome import (
     EpochRecord,
     Learning,
@@ -40,7 +43,7 @@ def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback)
         assert valid is not None, "a part of a split has at least one event"
     else:
         valid = learning.curve[learning.best_epoch - 1].valid
-    report = evaluate(model, split, part=job.part, with_heuristics=False)
+    report = _evaluate(model, split, job.part)
     outcome = Outcome(
         model=job.model,
         settings=dict(job.settings),
@@ -56,6 +59,7 @@ def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback)
         valid=valid,
         learning=learning,
         report=PartReport.from_report(report),
+        together=PartReport.from_report(report.together) if report.together else None,
         ranked_per_second=round(len(report.ranks) / report.ranking_seconds, 1),
         peak_megabytes=peak_megabytes(),
     )
@@ -63,6 +67,12 @@ def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback)
     # The outcome is written last: its file says that the job is done.
     write_outcome_file(outcome, job.outcome_path(folder))
     shutil.rmtree(run, ignore_errors=True)
+
+
+def _evaluate(model: Model, split: Split, part: Part) -> Report:
+    """Rank a part; test events, which tables show, by both rules if many are simultaneous."""
+    rules = rules_for_tables(split.events, Update("streaming")) if part == "test" else "in-order"
+    return evaluate(model, split, part=part, simultaneous=rules, with_heuristics=False)
 
 
 def _fit(

@@ -23,6 +23,7 @@ from tclgraph.reports.overall import best_heuristic, cost_table, learning_curves
 from tclgraph.reports.page import Figure, Section, write_report
 from tclgraph.reports.parts import parts_table
 from tclgraph.reports.reading import reading_table
+from tclgraph.reports.simultaneous import together_tables
 from tclgraph.reports.sweep import sweep_series, sweep_table
 from tclgraph.reports.table import Table, write_table
 from tclgraph.studies.ablation import AblationStudy
@@ -125,6 +126,7 @@ def _overall_section(
     tables = [overall_table(study, results)]
     if any(row.outcomes for row in results.values()):
         tables += [
+            *together_tables(study, results),
             cost_table(study, results),
             pairs_table(study, results),
             quarters_table(study, results),

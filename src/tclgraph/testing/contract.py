@@ -27,6 +27,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tclgraph.answers.recommendations import seen_targets
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.errors import InputError
+from tclgraph.evaluation.protocol import evaluate
 from tclgraph.events.identifiers import Identifiers, Key
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
@@ -143,6 +144,30 @@ def check_fitting_is_repeatable(build: Build, kind: GraphKind) -> None:
     _for_examples(build, check)
 
 
+def check_events_of_a_time_are_revealed_together(build: Build, kind: GraphKind) -> None:
+    """If simultaneous events are revealed together, events know those of earlier times only."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        model = build().fit(split)
+        ranks = evaluate(model, split, simultaneous="together", with_heuristics=False).ranks
+        candidates = np.unique(split.events.target)
+        for row, rank in enumerate(ranks.tolist()):
+            event = split.test[row : row + 1]
+            model.forget()
+            model.observe(split.events.before(event.time[0]))
+            scores = model.score(event.source, event.time)[0].astype(np.float64)
+            tolerance = _tolerance(model, scores)
+            ahead = scores[candidates] - scores[event.target[0]]
+            num_equal = (np.abs(ahead) <= tolerance).sum()
+            best = 1 + (ahead > tolerance).sum()
+            # Scores within the tolerance may be in any order, but exactly equal ones share a rank.
+            assert best <= rank <= best + num_equal - 1
+            assert tolerance or rank == best + (num_equal - 1) / 2
+
+    _for_examples(build, check)
+
+
 def check_nodes_without_history_are_scored(build: Build, kind: GraphKind) -> None:
     """Every source gets finite scores for every target, also nodes without events."""
     stream = EventStream.from_columns(list("abcd"), list("wxyz"), range(4), kind=kind)
@@ -195,6 +220,7 @@ CHECKS: tuple[Check, ...] = (
     check_appending_equals_rebuilding,
     check_saving_changes_nothing,
     check_fitting_is_repeatable,
+    check_events_of_a_time_are_revealed_together,
     check_nodes_without_history_are_scored,
     check_a_stream_of_one_training_event,
     check_recommendations_follow_scores,
@@ -254,6 +280,10 @@ def _vectors(model: Model, sources: list[Key], targets: list[Key]) -> ScoreArray
         return np.concatenate([model.embed(sources), model.embed(targets, side="target")])
     except InputError:
         return np.empty(0)
+
+
+def _tolerance(model: Model, scores: ScoreArray) -> float:
+    return 1e-5 + 1e-4 * float(np.abs(scores).max()) if isinstance(model, Trainable) else 0.0
 
 
 def _assert_same(model: Model, scores: ScoreArray, expected: ScoreArray) -> None:
