@@ -44,6 +44,7 @@ def test_all_topics_of_the_paper(cli: Cli, log: Path, tmp_path: Path) -> None:
         "overall-tiny-quarters",
         "overall-tiny-MRR-compared",
         "overall-tiny-MR-compared",
+        "overall-tiny-repeats",
         "ablation-tcl-tiny",
         "ablation-ranker-tiny",
         "depth-tiny",
@@ -102,6 +103,30 @@ def test_parts_of_the_ranker_are_ranked_on_validation(cli: Cli, tmp_path: Path) 
         ("test left out" in outcome["split"], outcome["report"]["part"]) for outcome in outcomes
     }
     assert parts == {(False, "valid"), (True, "test")}
+
+
+@pytest.mark.usefixtures("log")
+def test_models_are_trained_on_noisy_events(cli: Cli, tmp_path: Path) -> None:
+    words = ["--data", "tiny.csv", "--seeds", "1", "--out", "."]
+    code, out, err = cli("reproduce", "noise", *words)
+    assert code == 0, err
+    assert "Random interactions among the training events on tiny" in out
+    table = rows(tmp_path / "tables" / "noise-tiny.csv")
+    assert len(table) == 12
+    assert all(row["MR"] not in ("", "–") for row in table)
+    compared = rows(tmp_path / "tables" / "noise-tiny-robustness.csv")
+    assert {row["test"] for row in compared} <= {"yes", "no", "unclear"}
+    claims = rows(tmp_path / "tables" / "claims-tiny.csv")
+    assert [row["claim"] for row in claims] == [
+        "loses less than point process at 20 % random interactions",
+        "loses less than TGN at 20 % random interactions",
+    ]
+    for part in ("valid", "test"):
+        for suffix in (".png", ".svg"):
+            assert (tmp_path / "figures" / f"noise-tiny-{part}{suffix}").stat().st_size
+    outcomes = [json.loads(path.read_text()) for path in (tmp_path / "jobs").rglob("*.json")]
+    noise = sorted(outcome.get("noise", 0.0) for outcome in outcomes)
+    assert noise == [0.0] * 3 + [0.05] * 3 + [0.1] * 3 + [0.2] * 3
 
 
 def test_data_sets_of_the_paper_with_and_without_its_filter(cli: Cli, tmp_path: Path) -> None:

@@ -164,6 +164,8 @@ class Outcome:
     """Peak memory of the process; None if it was not recorded."""
     remark: str | None = None
     """What is special about this run."""
+    noise: float = 0.0
+    """Number of random interactions among the training events, as a share of these."""
 
     @property
     def seconds(self) -> float:
@@ -176,6 +178,8 @@ class Outcome:
         document = asdict(self)
         if self.remark is None:
             del document["remark"]
+        if not self.noise:
+            del document["noise"]
         return document
 
     @classmethod
