@@ -5,6 +5,7 @@
 The figures come from the table that `TABLE` names.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ def draw(rows: list[Row]) -> Figure:
         axes.text(label_start, position, f"{row.measured:.2f}", va="center", fontsize=9)
     axes.set_yticks(positions, [row.name for row in rows])
     axes.invert_yaxis()
-    axes.set_xlim(0, 80)
+    # Room for the label of the longest bar, up to a multiple of ten.
+    axes.set_xlim(0, 10 * math.ceil((max(row.measured for row in rows) + 8) / 10))
     axes.set_xlabel(f"Hit@10 in percent, {LOG}, 5,055 test events")
     axes.spines[["top", "right"]].set_visible(False)
     handles = [

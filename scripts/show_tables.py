@@ -18,11 +18,17 @@ def rows_of(table: Path) -> str:
     return "".join(line for line in lines if line.startswith("|"))
 
 
+def _with_table(match: re.Match[str]) -> str:
+    """Return the comment with its table; a new table needs an empty line after it."""
+    comment, table, shown = match.groups()
+    return comment + rows_of(Path(table)) + ("" if shown else "\n")
+
+
 def main() -> None:
     """Rewrite the pages whose tables differ from the stored ones."""
     for page in (Path("README.md"), *sorted(Path("docs").rglob("*.md"))):
         text = page.read_text()
-        shown = SHOWN.sub(lambda match: match[1] + rows_of(Path(match[2])), text)
+        shown = SHOWN.sub(_with_table, text)
         if shown != text:
             page.write_text(shown)
             print(page)
