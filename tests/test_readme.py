@@ -33,7 +33,11 @@ def reports(
     folder = ROOT / "results" / "reproduce" / log / "jobs" / log
     jobs = [json.loads(path.read_text()) for path in folder.glob(f"{model}-*.json")]
     wanted = (model, kind, settings or {})
-    return [job["report"] for job in jobs if (job["model"], job["kind"], job["settings"]) == wanted]
+    return [
+        job["report"]
+        for job in jobs
+        if (job["model"], job["kind"], job["settings"]) == wanted and "noise" not in job
+    ]
 
 
 def heuristic_reports(log: str, kind: str) -> list[dict[str, Any]]:
@@ -81,10 +85,10 @@ def readme_rows() -> list[str]:
     }
     nothing = dict.fromkeys(DIGITS, NO_FIGURE)
     for log, kind in logs:
-        is_paper_like = kind == "bipartite"
+        tcl = reports(log, kind, "tcl")
         figures = [
-            as_published(log) if is_paper_like else nothing,
-            over_seeds(reports(log, kind, "tcl")) if is_paper_like else nothing,
+            as_published(log) if tcl else nothing,
+            over_seeds(tcl) if tcl else nothing,
             best_heuristics(log, kind),
             over_seeds(reports(log, kind, "ranker")),
         ]
@@ -110,12 +114,11 @@ def result_rows() -> list[str]:
             trained("ranker", reports(log, kind, "ranker")),
             ["best heuristic", NO_FIGURE, *best_heuristics(log, kind).values()],
         ]
-        if kind == "bipartite":
-            models.append(trained("TCL", reports(log, kind, "tcl")))
-        if (log, kind) == ("collegemsg", "bipartite"):
-            pooled = reports(log, kind, "tcl", SHARED_NEGATIVES)
+        if tcl := reports(log, kind, "tcl"):
+            models.append(trained("TCL", tcl))
+        if pooled := reports(log, kind, "tcl", SHARED_NEGATIVES):
             models.append(trained("TCL, `negative_pool=256`", pooled))
-        if kind == "bipartite" and log != "lastfm_head":
+        if tcl and log != "lastfm_head":
             models.append(["TCL, as published", NO_FIGURE, *as_published(log).values()])
         rows += [as_row(title, *cells) for cells in models]
     return rows
