@@ -2,9 +2,10 @@
 
     .venv/bin/python scripts/draw_overview.py
 
-The figures come from results/reproduce/collegemsg/tables/overall-collegemsg.md.
+The figures come from the table that `TABLE` names.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from matplotlib.patches import Patch
 
 from tclgraph.heuristics.rules import heuristics_for
 
-TABLE = Path("results/reproduce/collegemsg/tables/overall-collegemsg.md")
+TABLE = Path("results/reproduce/collegemsg/tables/overall-two-id-spaces-collegemsg.md")
+LOG = "CollegeMsg with two id spaces"
 PICTURE = Path("docs/figures/collegemsg.svg")
 COLORS = {"heuristic": "#8a8a8a", "baseline": "#9ec3e6", "TCL": "#e08e2b", "ranker": "#2f7d4f"}
 # Space that a mark takes on the axis, in percent.
@@ -91,8 +93,9 @@ def draw(rows: list[Row]) -> Figure:
         axes.text(label_start, position, f"{row.measured:.2f}", va="center", fontsize=9)
     axes.set_yticks(positions, [row.name for row in rows])
     axes.invert_yaxis()
-    axes.set_xlim(0, 80)
-    axes.set_xlabel("Hit@10 in percent, CollegeMsg with two id spaces, 5,055 test events")
+    # Room for the label of the longest bar, up to a multiple of ten.
+    axes.set_xlim(0, 10 * math.ceil((max(row.measured for row in rows) + 8) / 10))
+    axes.set_xlabel(f"Hit@10 in percent, {LOG}, 5,055 test events")
     axes.spines[["top", "right"]].set_visible(False)
     handles = [
         *(Patch(color=color, label=group) for group, color in COLORS.items()),

@@ -27,9 +27,9 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_all_topics_of_the_paper(cli: Cli, log: Path, tmp_path: Path) -> None:
+def test_all_topics_of_the_paper_and_noise(cli: Cli, log: Path, tmp_path: Path) -> None:
     words = ["--data", "tiny.csv", "--seeds", "1", "--out", ".", "--json"]
-    code, out, err = cli("reproduce", "all", *words)
+    code, out, err = cli("reproduce", "all", "noise", *words)
     assert code == 0, err
     summary = json.loads(out)
     assert summary["failed"] == {}
@@ -44,15 +44,25 @@ def test_all_topics_of_the_paper(cli: Cli, log: Path, tmp_path: Path) -> None:
         "overall-tiny-quarters",
         "overall-tiny-MRR-compared",
         "overall-tiny-MR-compared",
+        "overall-tiny-repeats",
         "ablation-tcl-tiny",
         "ablation-ranker-tiny",
         "depth-tiny",
         "heads-tiny",
+        "noise-tiny",
+        "noise-tiny-robustness",
     }
     for name in names:
         for suffix in (".md", ".csv", ".tex"):
             assert (tmp_path / "tables" / f"{name}{suffix}").stat().st_size
-    for figure in ("depth-tiny", "heads-tiny", "overall-tiny-curves"):
+    figures = (
+        "depth-tiny",
+        "heads-tiny",
+        "overall-tiny-curves",
+        "noise-tiny-valid",
+        "noise-tiny-test",
+    )
+    for figure in figures:
         for suffix in (".png", ".svg"):
             assert (tmp_path / "figures" / f"{figure}{suffix}").stat().st_size
     models = [row["model"] for row in rows(tmp_path / "tables" / "overall-tiny.csv")]
@@ -61,6 +71,14 @@ def test_all_topics_of_the_paper(cli: Cli, log: Path, tmp_path: Path) -> None:
     ablated = rows(tmp_path / "tables" / "ablation-tcl-tiny.csv")
     assert [row["variant"] for row in ablated][-1] == "full"
     assert all(row["MR"] not in ("", "–") for row in ablated)
+    noisy = rows(tmp_path / "tables" / "noise-tiny.csv")
+    assert len(noisy) == 12
+    assert all(row["MR"] not in ("", "–") for row in noisy)
+    compared = rows(tmp_path / "tables" / "noise-tiny-robustness.csv")
+    assert {row["holds on test"] for row in compared} <= {"yes", "no", "unclear"}
+    outcomes = [json.loads(path.read_text()) for path in (tmp_path / "jobs").rglob("*.json")]
+    noise = sorted(outcome["noise"] for outcome in outcomes if "noise" in outcome)
+    assert noise == [0.05] * 3 + [0.1] * 3 + [0.2] * 3
     page = (tmp_path / "report.html").read_text()
     for text in ("Overall comparison on tiny", "Ablation of the ranker on", "threads per job"):
         assert text in page
@@ -70,7 +88,7 @@ def test_all_topics_of_the_paper(cli: Cli, log: Path, tmp_path: Path) -> None:
 
     # Other topics find the finished jobs: nothing is computed again.
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "jobs").rglob("*.json")}
-    for topics in (["datasets", "overall"], ["ablation"], ["depth", "heads"]):
+    for topics in (["datasets", "overall"], ["ablation"], ["noise"], ["depth", "heads"]):
         code, _, err = cli("reproduce", *topics, *words)
         assert code == 0, err
     page = (tmp_path / "report.html").read_text()

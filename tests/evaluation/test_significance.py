@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tclgraph.evaluation.significance import Resamples
+from tclgraph.evaluation.significance import Resamples, mean_of_pairs
 
 
 def test_a_difference_is_the_difference_of_means() -> None:
@@ -54,3 +54,22 @@ def test_the_difference_of_hits_is_in_percentage_points() -> None:
     near, far = np.full((1, 50), 3.0), np.full((1, 50), 30.0)
     difference = Resamples([near, far], "Hit@10").difference(0, 1)
     assert (difference.mean, difference.low, difference.high) == (100.0, 100.0, 100.0)
+
+
+def test_a_contrast_is_a_weighted_sum_over_the_same_draws() -> None:
+    random = np.random.default_rng(3)
+    models = [random.integers(1, 50, (2, 300)).astype(float) for _ in range(3)]
+    drawn = Resamples(models, "MRR")
+    contrast = drawn.contrast([1.0, -0.25, -0.75])
+    first, second, third = ((1 / ranks).mean() for ranks in models)
+    assert contrast.mean == pytest.approx(first - 0.25 * second - 0.75 * third)
+    assert drawn.contrast([0.0, 1.0, -1.0]) == drawn.difference(1, 2)
+
+
+def test_the_t_interval_covers_the_mean_in_95_of_100_cases() -> None:
+    random = np.random.default_rng(4)
+    for num_seeds in (2, 5, 12):
+        samples = random.normal(1.0, 2.0, (2_000, num_seeds)).tolist()
+        intervals = [mean_of_pairs(differences) for differences in samples]
+        covered = sum(interval.low <= 1.0 <= interval.high for interval in intervals)
+        assert covered / 2_000 == pytest.approx(0.95, abs=0.015)

@@ -97,6 +97,28 @@ def test_test_events_are_ranked_by_both_rules_if_many_are_simultaneous(tmp_path:
     assert "together" not in on_valid.to_json()
 
 
+def test_a_noisy_job_trains_on_more_events_and_ranks_the_same(spec: LogSpec, folder: Path) -> None:
+    clean = finished(spec, folder, "tgn", epochs=1, width=8)
+    noisy = replace(clean, noise=0.1)
+    assert noisy.key != clean.key
+    assert "-noise=0.1-0-" in noisy.key
+    assert noisy.key != replace(noisy, noise=0.2).key
+    run_job(noisy, folder, threads=1, progress=lambda update: None)
+    before, after = read_outcome(clean, folder), read_outcome(noisy, folder)
+    assert before is not None
+    assert after is not None
+    assert (before.noise, after.noise) == (0.0, 0.1)
+    assert "noise" not in json.loads(clean.outcome_path(folder).read_text())
+    assert (before.parts.train, after.parts.train) == (210, 231)
+    assert after.split == "70/15/15, train with 10 % random interactions of rows"
+    assert after.parts.test == before.parts.test
+    assert after.report.targets == before.report.targets
+    assert len(read_ranks(noisy, folder)) == len(read_ranks(clean, folder))
+    assert after.learning is not None
+    assert before.learning is not None
+    assert after.learning.curve[0].loss != before.learning.curve[0].loss
+
+
 def test_an_outcome_reads_back_as_it_was_written(spec: LogSpec, folder: Path) -> None:
     job = finished(spec, folder, "popularity")
     outcome = read_outcome(job, folder)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from tclgraph.evaluation.metrics import metrics
+from tclgraph.events.catalog import CATALOG
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.stream import EventStream
 from tclgraph.jobs.job import Part
@@ -19,9 +20,8 @@ from tclgraph.studies.study import Entry, OpenLog, Results
 from tclgraph.testing.streams import cut
 
 #  pairs:  a-x  b-y | a-x  a-y | b-y  a-y  b-x
-STREAM = EventStream.from_columns(
-    list("abaabab"), list("xyxyyyx"), [86_400.0 * number for number in range(7)]
-)
+COLUMNS = (list("abaabab"), list("xyxyyyx"), [86_400.0 * number for number in range(7)])
+STREAM = EventStream.from_columns(*COLUMNS)
 MACHINE = Machine(
     system="Linux x86_64",
     processor="made up",
@@ -35,7 +35,11 @@ MACHINE = Machine(
 
 
 def open_log(name: str = "log") -> OpenLog:
-    return OpenLog(spec=LogSpec(log=name), split=cut(STREAM, 2, 4), digest="")
+    """Return a log of the kind that the catalog has for this name, if it has any."""
+    stream = STREAM
+    if name in CATALOG and CATALOG[name].kind == "one-mode":
+        stream = EventStream.from_columns(*COLUMNS, kind="one-mode")
+    return OpenLog(spec=LogSpec(log=name), split=cut(stream, 2, 4), digest="")
 
 
 def make_outcome(

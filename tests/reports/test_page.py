@@ -87,11 +87,11 @@ def test_the_report_of_stored_results_shows_every_table_and_figure(
     if find(CATALOG[log]) is None:
         pytest.skip(f"{log} is not on this machine: set TCLGRAPH_DATA to a folder that has it")
     (tmp_path / "jobs").symlink_to(ROOT / "results" / "reproduce" / log / "jobs")
-    plan = make_plan(["overall", "ablation", "depth"], [LogSpec(log=log)])
+    plan = make_plan(["overall", "ablation", "depth"], [LogSpec(log=log, kind="bipartite")])
     tables = write_reproduction(
         plan, tmp_path, command="tclgraph reproduce", remarks=(), show=lambda done, total: None
     )
-    assert f"claims-{log}" in [table.name for table in tables]
+    assert f"claims-{plan.logs[0].file_name}" in [table.name for table in tables]
     with opened(browser, tmp_path / "report.html") as page:
         check_report(page, tmp_path)
 

@@ -10,7 +10,6 @@ from tclgraph.reports.parts import parts_table
 from tclgraph.reports.reading import reading_table
 from tclgraph.reports.sweep import sweep_series, sweep_table
 from tclgraph.studies.ablation import AblationStudy, ranker_ablation, tcl_ablation
-from tclgraph.studies.overall import overall_study
 from tclgraph.studies.parts import parts_study
 from tclgraph.studies.reading import reading_study
 from tclgraph.studies.study import Entry, OpenLog, Results, Study
@@ -41,29 +40,11 @@ def test_a_claim_holds_if_the_interval_excludes_zero(
     (row,) = texts(claims)
     assert row[:3] == ["better than without time embedding", "tcl", "2, 1"]
     assert row[3:5] == mr
-    assert row[6] == hits
+    assert row[8] == hits
     table = ablation_table(study, rows)
     assert table.title == "Ablation of TCL on collegemsg"
     assert texts(table)[0][-3:] == [mr[0], "2.00", "140.20"]
     assert texts(table)[-1][-3:] == ["–", "2.00 ± 0.00", "136.13"]
-
-
-def test_the_overall_claim_is_against_the_best_baseline() -> None:
-    study = overall_study(open_log(), ["popularity", "tgn", "jodie", "tcl"])
-    popularity, tgn, jodie, tcl = study.entries
-    rows = rows_of(
-        study,
-        {
-            popularity: [[1.0] * 4],
-            tgn: [[4.0] * 4, [4.0] * 4],
-            jodie: [[6.0] * 4],
-            tcl: [[3.0] * 4, [3.0] * 4],
-        },
-    )
-    (claims,) = claims_tables([(study, rows)])
-    (row,) = texts(claims)
-    assert row[0] == "better than tgn, the best baseline"
-    assert row[3:5] == ["+1.00 [+1.00, +1.00]", "yes"]
 
 
 def point_process_claim(study: AblationStudy, ranks: dict[Entry, list[list[float]]]) -> list[str]:

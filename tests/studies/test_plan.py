@@ -14,7 +14,8 @@ from tclgraph.events.writers import write_file
 from tclgraph.jobs.job import Job, write_ranks
 from tclgraph.jobs.outcome import write_outcome_file
 from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
-from tclgraph.studies.overall import BASELINES, one_mode_study, overall_study
+from tclgraph.studies.noise import SHARES, noise_study
+from tclgraph.studies.overall import BASELINES, overall_study
 from tclgraph.studies.parts import parts_ahead_study, parts_study
 from tclgraph.studies.plan import make_plan
 from tclgraph.studies.reading import reading_study
@@ -173,26 +174,83 @@ def test_a_bipartite_log_has_no_reading_with_two_ids(log: OpenLog) -> None:
     assert {entry.jobs[0].spec.kind for entry in reading_study(log).entries} == {"bipartite"}
 
 
-def test_parts_of_collegemsg_keep_one_identity() -> None:
-    plan = make_plan(["overall", "parts"], [LogSpec(log="collegemsg")], ["popularity", "ranker"])
-    kinds = {study.name: study.log.split.events.kind for study in plan.studies}
-    assert kinds == {
-        "overall": "bipartite",
-        "overall-one-mode": "one-mode",
-        "parts": "one-mode",
-        "parts-ahead": "one-mode",
+def test_collegemsg_has_one_identity_and_seen_nodes_only() -> None:
+    words = ["overall", "depth", "parts", "noise"]
+    plan = make_plan(words, [LogSpec(log="collegemsg")], ["popularity", "tcl"])
+    names = [study.file_name for study in plan.studies]
+    assert names == [
+        "overall-collegemsg",
+        "depth-collegemsg",
+        "parts-collegemsg",
+        "parts-ahead-collegemsg",
+        "noise-collegemsg",
+    ]
+    for study in plan.studies:
+        assert study.log.split.events.kind == "one-mode"
+        assert study.log.spec.seen_only
+    overall = plan.studies[0]
+    assert overall.log_title == "collegemsg"
+    assert str(overall.entries[-1].published["MR"]) == "137.57 ± 1.70"
+
+
+def test_two_id_spaces_are_another_reading_with_other_jobs_and_files() -> None:
+    one_identity, two_id_spaces = (
+        make_plan(["overall", "depth", "parts"], [LogSpec(log="collegemsg", kind=kind)], ["tcl"])
+        for kind in (None, "bipartite")
+    )
+    assert [study.file_name for study in two_id_spaces.studies] == [
+        "overall-two-id-spaces-collegemsg",
+        "depth-two-id-spaces-collegemsg",
+        "parts-two-id-spaces-collegemsg",
+        "parts-ahead-two-id-spaces-collegemsg",
+    ]
+    assert [study.log_title for study in two_id_spaces.studies][::3] == [
+        "collegemsg (two id spaces)",
+        "collegemsg (two id spaces, trained on the first 80 % of the training events)",
+    ]
+    sizes = [
+        study.log.split.sizes for study in (*one_identity.studies[:2], *two_id_spaces.studies[:2])
+    ]
+    assert sizes == [sizes[0]] * 4
+    assert not {job.key for job in one_identity.jobs(1)} & {
+        job.key for job in two_id_spaces.jobs(1) if job.model == "tcl"
     }
-    assert all(study.log.spec.seen_only for study in plan.studies)
 
 
-def test_only_collegemsg_has_a_one_mode_variant(log: OpenLog) -> None:
-    assert one_mode_study(log) is None
-    collegemsg = OpenLog.open(LogSpec(log="collegemsg", kind="bipartite", seen_only=True))
-    study = one_mode_study(collegemsg)
-    assert study is not None
-    assert [entry.name for entry in study.entries][-2:] == ["edgebank-window", "ranker"]
-    assert not any(entry.published for entry in study.entries)
-    assert one_mode_study(collegemsg, ["tgn"]) is None
+def test_the_stored_jobs_of_both_readings_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their names have a digest of the events and of the kind of graph."""
+    monkeypatch.setenv("TCLGRAPH_DATA", "")
+    monkeypatch.setenv("TCLGRAPH_CACHE", str(tmp_path))
+    folder = Path(__file__).parents[2] / "results" / "reproduce" / "collegemsg"
+    for kind, model in ((None, "ranker"), ("bipartite", "ranker"), ("bipartite", "tcl")):
+        plan = make_plan(["overall"], [LogSpec(log="collegemsg", kind=kind)], [model])
+        (study,) = plan.studies
+        (row,) = study.results(folder).values()
+        assert len(row.outcomes) == 5
+        assert {outcome.kind for outcome in row.outcomes} == {kind or "one-mode"}
+
+
+def test_noise_is_that_of_the_seed_and_the_clean_jobs_are_those_of_other_studies(
+    log: OpenLog,
+) -> None:
+    study = noise_study(log)
+    assert [entry.name for entry in study.entries[:5]] == [
+        "TCL, 0 %",
+        "TCL, 5 %",
+        "TCL, 10 %",
+        "TCL, 20 %",
+        "point process, 0 %",
+    ]
+    jobs = study.jobs(2)
+    assert len({job.key for job in jobs}) == len(jobs) == 2 * 3 * len(SHARES)
+    assert [job.noise for job in jobs[: len(SHARES)]] == list(SHARES)
+    clean = {job.key for job in jobs if not job.noise}
+    others = (overall_study(log, ["tcl", "tgn"]), tcl_ablation(log))
+    assert clean <= set.union(*(keys_of(other, 2) for other in others))
+    assert "/tcl-objective=point-process-noise=0.2-1-" in jobs[-5].key
+    assert {job.events for job in jobs} == {log.digest}
 
 
 def test_all_leaves_out_what_is_not_in_the_paper(log: OpenLog) -> None:

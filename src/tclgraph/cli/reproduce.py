@@ -45,7 +45,7 @@ def reproduce(
         list[str],
         typer.Argument(
             help="One or more of datasets, overall, ablation, depth, heads, parts (of the ranker), "
-            "reading (of the paper), or all: everything but the last two."
+            "reading (of the paper), noise (robustness), or all: everything but the last three."
         ),
     ],
     data: Annotated[

@@ -5,6 +5,7 @@ with replacement, the same events for all models, and draws the seeds of each mo
 replacement. The central 95 % of the resulting differences are the interval.
 """
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +33,10 @@ class Difference:
     def is_clear(self) -> bool:
         """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
+
+    def scaled(self, factor: float) -> "Difference":
+        """Return the difference in another unit; the factor is positive."""
+        return Difference(mean=factor * self.mean, low=factor * self.low, high=factor * self.high)
 
 
 class Resamples:
@@ -67,9 +72,52 @@ class Resamples:
         >>> Resamples([ranks, ranks + 1], "MR").difference(0, 1)
         Difference(mean=-1.0, low=-1.0, high=-1.0)
         """
-        differences = self._samples[first] - self._samples[second]
-        low, high = np.percentile(differences, [2.5, 97.5]).round(12).tolist()
-        return Difference(mean=self._means[first] - self._means[second], low=low, high=high)
+        weights = [0.0] * len(self._means)
+        weights[first] += 1.0
+        weights[second] -= 1.0
+        return self.contrast(weights)
+
+    def contrast(self, weights: Sequence[float]) -> Difference:
+        """Return a weighted sum of the metric over the models, in their order.
+
+        The weights 1, -0.5 and -0.5 compare a model with the average of two others.
+
+        >>> ranks = np.array([[1.0, 2.0, 3.0]])
+        >>> Resamples([ranks, ranks + 1, ranks + 2], "MR").contrast([1.0, -0.5, -0.5])
+        Difference(mean=-1.5, low=-1.5, high=-1.5)
+        """
+        samples = np.zeros(_RESAMPLES)
+        mean = 0.0
+        for weight, model_mean, model_samples in zip(
+            weights, self._means, self._samples, strict=True
+        ):
+            if weight:
+                mean += weight * model_mean
+                samples += weight * model_samples
+        return _central(mean, samples)
+
+    def difference_of_ratios(self, first: tuple[int, int], second: tuple[int, int]) -> Difference:
+        """Return the ratio of two models minus the ratio of two others; all given by position.
+
+        With a model trained in two ways, the ratio says what share of its metric is left.
+
+        >>> ranks = np.array([[1.0, 2.0, 3.0]])
+        >>> Resamples([ranks, 2 * ranks, 4 * ranks], "MR").difference_of_ratios((0, 1), (0, 2))
+        Difference(mean=0.25, low=0.25, high=0.25)
+        """
+        means, samples = self._means, self._samples
+        (over, under), (other_over, other_under) = first, second
+        return _central(
+            means[over] / means[under] - means[other_over] / means[other_under],
+            samples[over] / samples[under] - samples[other_over] / samples[other_under],
+        )
+
+
+def _central(mean: float, samples: FloatArray) -> Difference:
+    """Return a mean with the central 95 % of its bootstrap samples."""
+    # Adding 0 makes 0 of -0, which a tiny negative number is rounded to.
+    low, high = (np.percentile(samples, [2.5, 97.5]).round(12) + 0.0).tolist()
+    return Difference(mean=mean, low=low, high=high)
 
 
 @lru_cache(maxsize=1)
@@ -85,3 +133,38 @@ def _event_counts(num_events: int) -> NDArray[np.uint8]:
     for counts in event_counts:
         counts[:] = random.multinomial(num_events, chance)
     return event_counts
+
+
+_T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+"""97.5 % quantiles of Student's t distribution with 1 to 9 degrees of freedom."""
+_NORMAL_QUANTILE = 1.959964
+
+
+def mean_of_pairs(differences: Sequence[float]) -> Difference:
+    """Return the mean of the differences of two or more seeds with its 95 % t-interval.
+
+    >>> mean_of_pairs([1.0, 3.0])
+    Difference(mean=2.0, low=-10.706, high=14.706)
+    """
+    mean = statistics.fmean(differences)
+    error = statistics.stdev(differences) / len(differences) ** 0.5
+    reach = _t_quantile(len(differences) - 1) * error
+    return Difference(mean=mean, low=round(mean - reach, 12), high=round(mean + reach, 12))
+
+
+def _t_quantile(degrees: int) -> float:
+    """Return the 97.5 % quantile of Student's t distribution.
+
+    From ten degrees of freedom on, its expansion about the normal quantile is correct to three
+    decimals.
+
+    >>> round(_t_quantile(10), 3), round(_t_quantile(30), 3)
+    (2.228, 2.042)
+    """
+    if degrees <= len(_T_QUANTILES):
+        return _T_QUANTILES[degrees - 1]
+    z = _NORMAL_QUANTILE
+    first = (z**3 + z) / (4 * degrees)
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
+    return z + first + second + third

@@ -48,20 +48,26 @@ class Job:
     seed: int = 0
     part: Part = "test"
     """Part of the log that the fitted model ranks."""
+    noise: float = 0.0
+    """Number of random interactions among the training events, as a share of these. They depend on
+    the seed."""
 
     @property
     def key(self) -> str:
         """Return the path of the job's files below `jobs` and `runs`, without a suffix."""
         config = _config_of(self.model, json.dumps(dict(self.settings)))
         identity = [self.events, self.model, config, self.seed, self.part]
+        if self.noise:
+            identity.append(self.noise)
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
         return f"{self.spec.name}/{self.name}-{self.seed}-{digest[:8]}"
 
     @property
     def name(self) -> str:
-        """Return the model's name and the first two of the settings."""
+        """Return the model's name, the first two of the settings, and the noise."""
         settings = [f"{name}={value}" for name, value in self.settings.items()]
-        return "-".join([self.model, *settings[:2]])
+        noise = [f"noise={self.noise:g}"] if self.noise else []
+        return "-".join([self.model, *settings[:2], *noise])
 
     def outcome_path(self, folder: Path) -> Path:
         """Return the path of the outcome, whose presence means that the job is done."""

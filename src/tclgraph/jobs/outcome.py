@@ -170,6 +170,8 @@ class Outcome:
     them, or if the job ranks validation events."""
     remark: str | None = None
     """What is special about this run."""
+    noise: float = 0.0
+    """Number of random interactions among the training events, as a share of these."""
 
     @property
     def seconds(self) -> float:
@@ -181,6 +183,8 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """Return the content of the job's file."""
         document = asdict(self)
+        if not self.noise:
+            del document["noise"]
         return {
             name: value
             for name, value in document.items()

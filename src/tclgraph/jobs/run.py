@@ -11,6 +11,7 @@ from tclgraph.evaluation.protocol import evaluate
 from tclgraph.evaluation.report import Report
 from tclgraph.evaluation.simultaneous import rules_for_tables
 from tclgraph.evaluation.update import Update
+from tclgraph.events.noise import with_noise
 from tclgraph.events.split import Split
 from tclgraph.jobs.job import Job, Part, digest_of, is_learned, write_ranks
 from tclgraph.jobs.outcome import (
@@ -36,6 +37,8 @@ def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback)
         raise InputError(
             f"{job.spec.log} has changed since the job was planned; run the command again"
         )
+    if job.noise:
+        split = with_noise(split, job.noise, seed=job.seed)
     run = job.run_path(folder)
     model, learning = _fit(job, split, run, threads, progress)
     if learning is None:
@@ -62,6 +65,7 @@ def run_job(job: Job, folder: Path, *, threads: int, progress: ProgressCallback)
         together=PartReport.from_report(report.together) if report.together else None,
         ranked_per_second=round(len(report.ranks) / report.ranking_seconds, 1),
         peak_megabytes=peak_megabytes(),
+        noise=job.noise,
     )
     write_ranks(job, folder, report.ranks)
     # The outcome is written last: its file says that the job is done.

@@ -10,10 +10,10 @@ from tclgraph.arrays import BoolArray
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER, metrics
 from tclgraph.evaluation.report import decimals
 from tclgraph.evaluation.significance import Difference, Resamples
-from tclgraph.events.split import Split
 from tclgraph.reports.cells import INTERVALS, borders, with_interval
 from tclgraph.reports.table import Cell, Table, emphasize
 from tclgraph.studies.overall import OverallStudy
+from tclgraph.studies.pair_groups import pair_groups
 from tclgraph.studies.study import Entry, Results
 
 _DAY = 86_400.0
@@ -24,7 +24,7 @@ def pairs_table(study: OverallStudy, results: Mapping[Entry, Results]) -> Table:
     rows = [row for row in results.values() if row.outcomes]
     groups = {
         name: is_member
-        for name, is_member in _events_by_pair(study.log.split).items()
+        for name, is_member in pair_groups(study.log.split).items()
         if is_member.any()
     }
     columns = [
@@ -46,20 +46,6 @@ def pairs_table(study: OverallStudy, results: Mapping[Entry, Results]) -> Table:
         + ". Figures are means over seeds.",
         is_shown_in_terminal=False,
     )
-
-
-def _events_by_pair(split: Split) -> dict[str, BoolArray]:
-    """Return which test events are in each group."""
-    _, first, inverse = np.unique(split.events.pairs(), return_index=True, return_inverse=True)
-    first_of_pair = first[inverse][split.valid_end :]
-    event = np.arange(split.valid_end, len(split.events))
-    is_in_training = first_of_pair < split.train_end
-    is_new = first_of_pair == event
-    return {
-        "in training": is_in_training,
-        "since training": ~is_in_training & ~is_new,
-        "new pair": is_new,
-    }
 
 
 def quarters_table(study: OverallStudy, results: Mapping[Entry, Results]) -> Table:

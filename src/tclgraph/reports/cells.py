@@ -2,9 +2,11 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import numpy as np
 
+from tclgraph.arrays import BoolArray
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.report import decimals
 from tclgraph.evaluation.significance import Difference, Resamples
@@ -57,15 +59,55 @@ def metric_columns(rows: Sequence[Results]) -> list[tuple[Cell, ...]]:
 
 def improvement(better: Results, worse: Results, metric: str) -> Difference:
     """Return by how much the first is better than the second; positive means better."""
-    drawn = Resamples([np.stack(better.ranks), np.stack(worse.ranks)], metric)
-    return drawn.difference(1, 0) if metric in LOWER_IS_BETTER else drawn.difference(0, 1)
+    rows = (better, worse)
+    return contrast(resamples(rows, metric), rows, ((better, 1.0), (worse, -1.0)), metric)
+
+
+def resamples(rows: Sequence[Results], metric: str, events: BoolArray | None = None) -> Resamples:
+    """Return bootstrap samples of a metric for some models, over all test events or some."""
+    chosen = slice(None) if events is None else events
+    return Resamples([np.stack(row.ranks)[:, chosen] for row in rows], metric)
+
+
+def contrast(
+    drawn: Resamples,
+    rows: Sequence[Results],
+    terms: Sequence[tuple[Results, float]],
+    metric: str,
+) -> Difference:
+    """Return the weighted sum of a metric over the rows of `resamples`; positive means better."""
+    sign = -1.0 if metric in LOWER_IS_BETTER else 1.0
+    weights = [0.0] * len(rows)
+    number = {id(row): number for number, row in enumerate(rows)}
+    for row, weight in terms:
+        weights[number[id(row)]] += sign * weight
+    return drawn.contrast(weights)
+
+
+def verdict(differences: Sequence[Difference]) -> Literal["better", "worse", "unclear"]:
+    """Return "better" if all improvements are clear, and "worse" if the opposite of any is."""
+    if all(difference.low > 0 for difference in differences):
+        return "better"
+    return "worse" if any(difference.high < 0 for difference in differences) else "unclear"
+
+
+HOLDS = {"better": "yes", "worse": "no", "unclear": "unclear"}
+"""Whether a claim holds, by its verdict."""
 
 
 def with_interval(difference: Difference, metric: str) -> str:
-    """Format a difference with its interval."""
+    """Format a difference of a metric with its interval."""
+    return interval(difference, decimals(metric))
+
+
+def interval(difference: Difference, digits: int) -> str:
+    """Format a difference with its interval, with a number of decimals.
+
+    >>> interval(Difference(mean=0.5, low=-1.0, high=2.0), 1)
+    '+0.5 [−1.0, +2.0]'
+    """
     mean, low, high = (
-        f"{value:+.{decimals(metric)}f}"
-        for value in (difference.mean, difference.low, difference.high)
+        f"{value:+.{digits}f}" for value in (difference.mean, difference.low, difference.high)
     )
     return f"{mean} [{low}, {high}]".replace("-", "−")
 

@@ -1,10 +1,11 @@
 """Figures of results. No other module imports matplotlib."""
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import LOWER_IS_BETTER
@@ -53,6 +54,23 @@ class Series:
     """Mean over seeds at each x, by metric."""
     deviation: dict[str, tuple[float, ...]]
     """Sample deviation over seeds at each x, by metric; 0 for a single seed."""
+
+    @classmethod
+    def of_seeds(cls, name: str, figures: Mapping[float, Mapping[str, Sequence[float]]]) -> Self:
+        """Summarize the figures of all seeds, given by x and metric."""
+        metrics = list(next(iter(figures.values()), {}))
+        return cls(
+            name=name,
+            x=tuple(figures),
+            mean={
+                metric: tuple(statistics.fmean(point[metric]) for point in figures.values())
+                for metric in metrics
+            },
+            deviation={
+                metric: tuple(_deviation(point[metric]) for point in figures.values())
+                for metric in metrics
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +173,10 @@ def _draw_curve(axis: Axes, curve: Curve, style: dict[str, Any]) -> Any:
         **style,
     )
     return line
+
+
+def _deviation(figures: Sequence[float]) -> float:
+    return statistics.stdev(figures) if len(figures) > 1 else 0.0
 
 
 def _styles(count: int) -> list[dict[str, Any]]:

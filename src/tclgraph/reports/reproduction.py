@@ -13,20 +13,24 @@ from pathlib import Path
 
 from tclgraph import __version__
 from tclgraph.environment import environment
+from tclgraph.jobs.job import Part
 from tclgraph.jobs.outcome import Machine
 from tclgraph.reports.ablation import MODEL_TITLES, ablation_table
 from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table
 from tclgraph.reports.claims import claims_tables
 from tclgraph.reports.datasets import data_sets_table, with_and_without_filter
 from tclgraph.reports.figures import draw_curves, draw_sweep
+from tclgraph.reports.noise import noise_series, noise_table, robustness_table
 from tclgraph.reports.overall import best_heuristic, cost_table, learning_curves, overall_table
 from tclgraph.reports.page import Figure, Section, write_report
 from tclgraph.reports.parts import parts_table
 from tclgraph.reports.reading import reading_table
+from tclgraph.reports.repeats import repeats_table
 from tclgraph.reports.simultaneous import together_tables
 from tclgraph.reports.sweep import sweep_series, sweep_table
 from tclgraph.reports.table import Table, write_table
 from tclgraph.studies.ablation import AblationStudy
+from tclgraph.studies.noise import NoiseStudy
 from tclgraph.studies.overall import OverallStudy
 from tclgraph.studies.parts import PartsStudy
 from tclgraph.studies.plan import Plan
@@ -116,6 +120,12 @@ def _section(study: Study, results: Mapping[Entry, Results], folder: Path) -> Se
                 heading=f"Readings of the paper on {study.log_title}",
                 tables=(reading_table(study, results),),
             )
+        case NoiseStudy():
+            return Section(
+                heading=f"Robustness to random interactions on {study.log_title}",
+                tables=(noise_table(study, results), robustness_table(study, results)),
+                figures=_noise_figures(study, results, folder / study.file_name),
+            )
         case _:
             raise TypeError(f"there is no section for a {type(study).__name__}")
 
@@ -132,6 +142,8 @@ def _overall_section(
             quarters_table(study, results),
             *comparison_tables(study, results),
         ]
+    if (against_heuristics := repeats_table(study, results)) is not None:
+        tables.append(against_heuristics)
     return Section(
         heading=f"Overall comparison on {study.log_title}",
         tables=tuple(tables),
@@ -173,6 +185,32 @@ def _sweep_figure(
     )
     caption = f"Test figures by {label}. Bars show one standard deviation in each direction."
     return (Figure(path=path, caption=caption),)
+
+
+def _noise_figures(
+    study: NoiseStudy, results: Mapping[Entry, Results], path: Path
+) -> tuple[Figure, ...]:
+    """Draw the metrics on both parts over the share of random interactions."""
+    metrics = ("MRR", "Hit@10")
+    figures = []
+    parts: tuple[tuple[Part, str], ...] = (("valid", "Validation"), ("test", "Test"))
+    for part, title in parts:
+        series = noise_series(study, results, metrics, part)
+        if series:
+            part_path = path.with_name(f"{path.name}-{part}")
+            draw_sweep(
+                series,
+                metrics=metrics,
+                xlabel="random interactions added, %",
+                title=f"{title} events of {study.log_title} after noisy training",
+                path=part_path,
+            )
+            caption = (
+                f"{title} figures by the share of random interactions among the training events. "
+                "Bars show one standard deviation in each direction."
+            )
+            figures.append(Figure(path=part_path, caption=caption))
+    return tuple(figures)
 
 
 def _machines(studies: Sequence[tuple[Study, Mapping[Entry, Results]]]) -> str:

@@ -1,6 +1,5 @@
 """The table and the series of a figure over one setting of TCL."""
 
-import statistics
 from collections.abc import Mapping
 
 from tclgraph.reports.cells import (
@@ -47,24 +46,11 @@ def sweep_series(
     study: SweepStudy, results: Mapping[Entry, Results], metrics: tuple[str, ...]
 ) -> Series:
     """Return the points that have results."""
-    points = [
-        (point.value, results[point.entry])
-        for point in study.points
-        if results[point.entry].outcomes
-    ]
-    return Series(
-        name="TCL",
-        x=tuple(value for value, _ in points),
-        mean={
-            metric: tuple(statistics.fmean(row.figures(metric)) for _, row in points)
-            for metric in metrics
-        },
-        deviation={
-            metric: tuple(_deviation(row.figures(metric)) for _, row in points)
-            for metric in metrics
+    return Series.of_seeds(
+        "TCL",
+        {
+            point.value: {metric: results[point.entry].figures(metric) for metric in metrics}
+            for point in study.points
+            if results[point.entry].outcomes
         },
     )
-
-
-def _deviation(figures: list[float]) -> float:
-    return statistics.stdev(figures) if len(figures) > 1 else 0.0

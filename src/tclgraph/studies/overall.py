@@ -1,7 +1,7 @@
 """The overall comparison (Table 2): heuristics, baselines, TCL and the ranker on one log."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tclgraph import registry
@@ -11,18 +11,15 @@ from tclgraph.heuristics.rules import Heuristic, heuristics_for
 from tclgraph.studies.published import published_overall
 from tclgraph.studies.study import Entry, OpenLog, Role, Study
 
-BASELINES = (
-    "graphsage",
-    "ctdne",
-    "dyngem",
-    "dysat",
-    "jodie",
-    "deepcoevolve",
-    "tgat",
-    "tgn",
-    "tdig-mpnn",
-)
-"""Names in the registry, in the order of Table 2."""
+STATIC = ("graphsage",)
+DISCRETE_TIME = ("ctdne", "dyngem", "dysat")
+FIRST_ORDER = ("jodie", "deepcoevolve")
+"""Continuous-time baselines to which the paper contrasts those of high order."""
+HIGH_ORDER = ("tgat", "tgn", "tdig-mpnn")
+"""Continuous-time baselines that, as the paper says, use high-order neighborhoods."""
+CONTINUOUS_TIME = (*FIRST_ORDER, *HIGH_ORDER)
+BASELINES = (*STATIC, *DISCRETE_TIME, *CONTINUOUS_TIME)
+"""Names in the registry, in the categories and in the order of Table 2."""
 ALL_HEURISTICS = "heuristics"
 """Stands for all heuristics of the log's kind of graph in a list of models."""
 DEFAULT_MODELS = (ALL_HEURISTICS, *BASELINES, "tcl", "ranker")
@@ -37,16 +34,10 @@ class OverallStudy(Study):
     """TCL with its default settings, if it is compared."""
     ranker: Entry | None
     """The ranker with its default settings, if it is compared."""
-    is_one_mode_variant: bool = False
-    """Whether the log is read as one-mode, where the paper reads it as bipartite."""
 
     @property
     def name(self) -> str:
-        return "overall-one-mode" if self.is_one_mode_variant else "overall"
-
-    @property
-    def remark(self) -> str:
-        return "one identity for senders and receivers" if self.is_one_mode_variant else ""
+        return "overall"
 
 
 def overall_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> OverallStudy:
@@ -61,26 +52,6 @@ def overall_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> Overa
         entries=tuple(entries),
         tcl=_with_default_settings(entries, "tcl"),
         ranker=_with_default_settings(entries, "ranker"),
-    )
-
-
-def one_mode_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> OverallStudy | None:
-    """Return the comparison on CollegeMsg with one identity for senders and receivers.
-
-    The test events are the same. Only the heuristics and the ranker are compared: they gain most
-    from knowing both roles of a person. The paper's figures are left out, because the paper reads
-    this log as bipartite. Return None for any other log.
-    """
-    chosen = [model for model in models if model in (ALL_HEURISTICS, "ranker")]
-    if log.spec.log != "collegemsg" or log.spec.kind != "bipartite" or not chosen:
-        return None
-    study = overall_study(OpenLog.open(replace(log.spec, kind="one-mode")), chosen)
-    unpublished = {entry: replace(entry, published={}) for entry in study.entries}
-    return replace(
-        study,
-        entries=tuple(unpublished.values()),
-        ranker=unpublished[study.ranker] if study.ranker else None,
-        is_one_mode_variant=True,
     )
 
 

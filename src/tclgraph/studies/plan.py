@@ -10,7 +10,8 @@ from tclgraph.events.catalog import CATALOG, find
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.jobs.job import Job
 from tclgraph.studies.ablation import ranker_ablation, tcl_ablation
-from tclgraph.studies.overall import DEFAULT_MODELS, one_mode_study, overall_study
+from tclgraph.studies.noise import noise_study
+from tclgraph.studies.overall import DEFAULT_MODELS, overall_study
 from tclgraph.studies.parts import parts_ahead_study, parts_study
 from tclgraph.studies.published import DATA_SETS
 from tclgraph.studies.reading import reading_study
@@ -28,11 +29,12 @@ class Topic(StrEnum):
     HEADS = "heads"
     PARTS = "parts"
     READING = "reading"
+    NOISE = "noise"
 
 
 ALL = "all"
-"""Stands for all topics of the paper: every topic but `parts` and `reading`."""
-_ALL_TOPICS = frozenset(Topic) - {Topic.PARTS, Topic.READING}
+"""Stands for all tables and figures of the paper: not for `parts`, `reading` and `noise`."""
+_ALL_TOPICS = frozenset(Topic) - {Topic.PARTS, Topic.READING, Topic.NOISE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,7 @@ def make_plan(
     for spec in logs or local_data_sets():
         log = OpenLog.open(as_published(spec))
         opened.append(log)
-        studies += _studies(topics, spec, log, models or DEFAULT_MODELS)
+        studies += _studies(topics, log, models or DEFAULT_MODELS)
     return Plan(logs=tuple(opened), studies=tuple(studies))
 
 
@@ -87,14 +89,9 @@ def _parse_topics(words: Sequence[str]) -> frozenset[Topic]:
     return topics
 
 
-def _studies(
-    topics: frozenset[Topic], spec: LogSpec, log: OpenLog, models: Sequence[str]
-) -> Iterator[Study]:
+def _studies(topics: frozenset[Topic], log: OpenLog, models: Sequence[str]) -> Iterator[Study]:
     if Topic.OVERALL in topics:
         yield overall_study(log, models)
-        one_mode = one_mode_study(log, models)
-        if one_mode is not None:
-            yield one_mode
     if Topic.ABLATION in topics:
         yield tcl_ablation(log)
         yield ranker_ablation(log)
@@ -102,14 +99,13 @@ def _studies(
         yield sweep_study(log, DEPTH)
     if Topic.HEADS in topics:
         yield sweep_study(log, HEADS)
-    if topics & {Topic.PARTS, Topic.READING}:
-        # The paper's kind of graph is not imposed: one identity is one of the variants.
-        log_of_own_kind = OpenLog.open(replace(log.spec, kind=spec.kind))
-        if Topic.PARTS in topics:
-            yield parts_study(log_of_own_kind)
-            yield parts_ahead_study(log_of_own_kind)
-        if Topic.READING in topics:
-            yield reading_study(log_of_own_kind)
+    if Topic.PARTS in topics:
+        yield parts_study(log)
+        yield parts_ahead_study(log)
+    if Topic.READING in topics:
+        yield reading_study(log)
+    if Topic.NOISE in topics:
+        yield noise_study(log)
 
 
 def local_data_sets() -> list[LogSpec]:
@@ -118,7 +114,8 @@ def local_data_sets() -> list[LogSpec]:
 
 
 def as_published(spec: LogSpec) -> LogSpec:
-    """Return the spec of a log as the authors read it: CollegeMsg as bipartite, seen only."""
-    if spec.log == "collegemsg" and spec.kind is None:
-        return replace(spec, kind="bipartite", seen_only=True)
-    return spec
+    """Return the spec of a log as the paper's authors prepared it: CollegeMsg with seen nodes only.
+
+    Its kind stays that of the catalog, one-mode. With `kind="bipartite"` it has two id spaces.
+    """
+    return replace(spec, seen_only=True) if spec.log == "collegemsg" else spec

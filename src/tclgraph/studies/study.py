@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tclgraph.arrays import FloatArray
+from tclgraph.events.catalog import CATALOG
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.jobs.job import Job, Part, digest_of, is_learned, read_outcome, read_ranks
@@ -107,6 +108,24 @@ class OpenLog:
         split = spec.open()
         return cls(spec=spec, split=split, digest=digest_of(split))
 
+    @property
+    def reading(self) -> str:
+        """Return how the log is read if that is not as the catalog says, else nothing."""
+        entry = CATALOG.get(self.spec.log)
+        if entry is None or entry.kind == self.split.events.kind:
+            return ""
+        return "two id spaces" if entry.kind == "one-mode" else "one identity"
+
+    @property
+    def title(self) -> str:
+        """Return the name of the log, with its reading, as a title has it."""
+        return _with_remarks(self.spec.name, self.reading)
+
+    @property
+    def file_name(self) -> str:
+        """Return the name of the log, with its reading, as names of files have it."""
+        return "-".join([*self.reading.split(), self.spec.name])
+
     def job(
         self, model: str, settings: Mapping[str, Any] | None = None, part: Part = "test"
     ) -> Job:
@@ -134,19 +153,18 @@ class Study(ABC):
 
     @property
     def remark(self) -> str:
-        """Return what is special about the log in this study."""
+        """Return what is special about the events in this study."""
         return ""
 
     @property
     def file_name(self) -> str:
         """Return the stem of the study's files."""
-        return f"{self.name}-{self.log.spec.name}"
+        return f"{self.name}-{self.log.file_name}"
 
     @property
     def log_title(self) -> str:
         """Return the log as a title names it."""
-        name = self.log.spec.name
-        return f"{name} ({self.remark})" if self.remark else name
+        return _with_remarks(self.log.spec.name, self.log.reading, self.remark)
 
     def jobs(self, num_seeds: int) -> list[Job]:
         """Return all jobs, those of the first seed first, so that a short run fills the table."""
@@ -161,3 +179,13 @@ class Study(ABC):
     def results(self, folder: Path) -> dict[Entry, Results]:
         """Read the results so far, seeds of earlier runs included."""
         return {entry: entry.results(folder) for entry in self.entries}
+
+
+def _with_remarks(name: str, *remarks: str) -> str:
+    """Return a name with its remarks in brackets; an empty text is no remark.
+
+    >>> _with_remarks("collegemsg", "two id spaces", ""), _with_remarks("wikipedia", "")
+    ('collegemsg (two id spaces)', 'wikipedia')
+    """
+    text = ", ".join(filter(None, remarks))
+    return f"{name} ({text})" if text else name

@@ -1,0 +1,174 @@
+"""What docs/reproduce.md says about the paper's remarks is what the tables of claims say."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COLLEGEMSG = "collegemsg/tables/claims-two-id-spaces-collegemsg"
+WIKIPEDIA = "wikipedia/tables/claims-wikipedia"
+BOTH = (COLLEGEMSG, WIKIPEDIA)
+METRICS = ("MR", "MRR", "Hit@10")
+STATIC = "static method better than"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stated:
+    """A sentence of the page, and what it says about a claim."""
+
+    sentence: str
+    claim: str
+    tables: tuple[str, ...] = BOTH
+    metrics: tuple[str, ...] = METRICS
+    holds: str
+    model: str = "baselines"
+
+
+def verdict(table: str, model: str, claim: str, metric: str) -> str:
+    """Return whether a claim holds: yes, no or unclear."""
+    lines = (ROOT / "results" / "reproduce" / f"{table}.md").read_text().splitlines()
+    header, _, *rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("|")
+    ]
+    (row,) = (row for row in rows if row[:2] == [claim, model])
+    return row[header.index(f"holds by {metric}")].removesuffix(" (1 seed)")
+
+
+STATED = (
+    Stated(
+        sentence="TCL as published does not.",
+        model="tcl",
+        claim="better than every baseline",
+        metrics=("MR", "MRR"),
+        holds="no",
+    ),
+    Stated(
+        sentence="while TCL has a better Hit@10 than every baseline.",
+        model="tcl",
+        claim="better than every baseline",
+        tables=(WIKIPEDIA,),
+        metrics=("Hit@10",),
+        holds="yes",
+    ),
+    Stated(
+        sentence="The ranker is better than every baseline in all three metrics on both logs.",
+        model="ranker",
+        claim="better than every baseline",
+        holds="yes",
+    ),
+    Stated(
+        sentence="They do, in all three metrics on both logs.",
+        claim="continuous-time methods, with tcl, better on average than static and "
+        "discrete-time methods",
+        holds="yes",
+    ),
+    Stated(
+        sentence="In mean rank, GraphSAGE is better than the average of the discrete-time methods "
+        "on both logs.",
+        claim=f"{STATIC} discrete-time methods on average",
+        metrics=("MR",),
+        holds="yes",
+    ),
+    Stated(
+        sentence="In MRR and Hit@10 it is worse on Wikipedia,",
+        claim=f"{STATIC} discrete-time methods on average",
+        tables=(WIKIPEDIA,),
+        metrics=("MRR", "Hit@10"),
+        holds="no",
+    ),
+    Stated(
+        sentence="and on CollegeMsg this is unclear.",
+        claim=f"{STATIC} discrete-time methods on average",
+        tables=(COLLEGEMSG,),
+        metrics=("MRR", "Hit@10"),
+        holds="unclear",
+    ),
+    Stated(
+        sentence="GraphSAGE is worse than their average in all three metrics on both logs.",
+        claim=f"{STATIC} continuous-time baselines on average",
+        holds="no",
+    ),
+    Stated(
+        sentence="On test events whose pair occurs in training, its mean rank is better,",
+        claim=f"{STATIC} continuous-time baselines on average, on pairs of training",
+        metrics=("MR",),
+        holds="yes",
+    ),
+    Stated(
+        sentence="its MRR and Hit@10 are worse.",
+        claim=f"{STATIC} continuous-time baselines on average, on pairs of training",
+        metrics=("MRR", "Hit@10"),
+        holds="no",
+    ),
+    Stated(
+        sentence="On CollegeMsg this fails in every metric:",
+        claim="tgat, tgn, tdig-mpnn and tcl better than jodie and deepcoevolve",
+        tables=(COLLEGEMSG,),
+        holds="no",
+    ),
+    Stated(
+        sentence="On Wikipedia it holds in mean rank",
+        claim="tgat, tgn, tdig-mpnn and tcl better than jodie and deepcoevolve",
+        tables=(WIKIPEDIA,),
+        metrics=("MR",),
+        holds="yes",
+    ),
+    Stated(
+        sentence="and fails in MRR and Hit@10.",
+        claim="tgat, tgn, tdig-mpnn and tcl better than jodie and deepcoevolve",
+        tables=(WIKIPEDIA,),
+        metrics=("MRR", "Hit@10"),
+        holds="no",
+    ),
+    Stated(
+        sentence="Only in Hit@10 on Wikipedia.",
+        model="tcl",
+        claim="better than tgat, tgn and tdig-mpnn",
+        tables=(WIKIPEDIA,),
+        metrics=("Hit@10",),
+        holds="yes",
+    ),
+    Stated(
+        sentence="Only in Hit@10 on Wikipedia.",
+        model="tcl",
+        claim="better than tgat, tgn and tdig-mpnn",
+        metrics=("MR", "MRR"),
+        holds="no",
+    ),
+    Stated(
+        sentence="the point process has the better mean rank",
+        model="tcl",
+        claim="contrastive objective better than point process",
+        tables=(COLLEGEMSG,),
+        metrics=("MR",),
+        holds="no",
+    ),
+    Stated(
+        sentence="and the worse MRR.",
+        model="tcl",
+        claim="contrastive objective better than point process",
+        tables=(COLLEGEMSG,),
+        metrics=("MRR",),
+        holds="yes",
+    ),
+    Stated(
+        sentence="On Wikipedia it does, by a large margin.",
+        model="tcl",
+        claim="contrastive objective better than point process",
+        tables=(WIKIPEDIA,),
+        holds="yes",
+    ),
+)
+
+
+@pytest.mark.parametrize("stated", STATED, ids=lambda stated: stated.sentence)
+def test_a_sentence_agrees_with_the_table_of_claims(stated: Stated) -> None:
+    page = (ROOT / "docs" / "reproduce.md").read_text()
+    section = page.split("## Which claims of the paper hold\n")[1].split("\n### ")[0]
+    assert stated.sentence in " ".join(section.split())
+    for table in stated.tables:
+        for metric in stated.metrics:
+            assert verdict(table, stated.model, stated.claim, metric) == stated.holds
