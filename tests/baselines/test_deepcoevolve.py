@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tclgraph.arrays import IntArray
 from tclgraph.baselines.coupled_states import EventRange
-from tclgraph.baselines.deepcoevolve import DeepCoevolve
+from tclgraph.baselines.deepcoevolve import DeepCoevolve, DeepCoevolveNetwork
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
@@ -21,22 +21,28 @@ from tests.learnable import assert_learns, learnable
 
 
 class OneByOne:
-    """The method as the paper describes it: torch's cells, one event and one pair at a time."""
+    """The method as the paper describes it: torch's cells, one event and one pair at a time.
+
+    In a one-mode graph both roles of a node share a list, so that each sees the other's updates.
+    """
 
     def __init__(self, model: DeepCoevolve, start: float) -> None:
         self.network, self.measured = model.network, model.measured
+        self.is_one_mode = model.graph.space.kind == "one-mode"
         self.begin(start)
 
     def begin(self, start: float) -> None:
         self.source, self.target = (
             [vector / vector.norm() if vector.norm() > 1 else vector for vector in table]
-            for table in (self.network.source, self.network.target)
+            for table in tables(self.network)
         )
         self.source_time = [start] * len(self.source)
         self.target_time = [start] * len(self.target)
+        if self.is_one_mode:
+            self.target, self.target_time = self.source, self.source_time
 
     def cell(self, role: int) -> nn.GRUCell:
-        network, width = self.network, self.network.source.shape[1]
+        network, width = self.network, self.network.input_weight.shape[1]
         cell = nn.GRUCell(width, width, dtype=torch.float64)
         weights = {
             "weight_ih": network.input_weight[role].T,
@@ -51,8 +57,8 @@ class OneByOne:
 
     def observe(self, source: int, target: int, time: float) -> None:
         old_source, old_target = self.source[source], self.target[target]
-        self.source[source] = self.cell(0)(old_target, old_source)
         self.target[target] = self.cell(1)(old_source, old_target)
+        self.source[source] = self.cell(0)(old_target, old_source)  # counts in a self-loop
         self.source_time[source] = self.target_time[target] = time
 
     def rate(self, source: int, target: int) -> Tensor:
@@ -65,8 +71,20 @@ class OneByOne:
         seconds = time - max(self.source_time[source], self.target_time[target])
         return float(np.clip(seconds / self.measured["unit"], 0.25, 2.0))
 
+    def is_impossible(self, source: int, target: int) -> bool:
+        """Return whether this is a node with itself and no node has interacted with itself."""
+        return self.is_one_mode and source == target and not self.measured["has_self_loops"]
+
     def survival(self, source: int, target: int, time: float) -> Tensor:
+        if self.is_impossible(source, target):
+            return torch.zeros((), dtype=torch.float64)
         return self.rate(source, target) * self.interval(source, target, time) ** 2 / 2
+
+
+def tables(network: DeepCoevolveNetwork) -> list[Tensor]:
+    """Return the learned vectors of sources and of targets, which may be the same."""
+    named = dict(network.named_parameters())
+    return [named[role if role in named else "node"] for role in ("source", "target")]
 
 
 def rows(events: EventStream) -> Iterator[tuple[int, tuple[int, int, float]]]:
@@ -88,7 +106,7 @@ def prepared(split: Split, rank_by: str = "density", memory: int | None = None) 
     model.network.double()
     with torch.no_grad():
         # Some initial vectors are now longer than the limit, some are shorter.
-        model.network.source.mul_(8)
+        tables(model.network)[0].mul_(8)
     model.reset_state()
     return model
 
@@ -109,7 +127,7 @@ def test_loss_and_gradients_of_a_window_equal_single_events(
     targets = random.integers(train.num_targets, size=(len(window), 3))
     sources[:, 0], targets[:, 0] = window.source, window.target
     events = EventRange.all_events(graph).subrange(first, first + 7)
-    loss = model.window_loss(events, sources, targets)
+    loss = model.window_loss(events, sources, targets + model.graph.space.first_target)
 
     # The window does not depend on events before it.
     reference = OneByOne(model, float(window.time[0]))
@@ -155,6 +173,9 @@ def test_scores_follow_rank_by_and_memory(rank_by: str, memory: int | None) -> N
                     for _, event in rows(events[row - memory : row]):
                         reference.observe(*event)
                 for candidate in range(events.num_targets):
+                    if reference.is_impossible(source, candidate):
+                        assert scores[row, candidate] <= scores[row].min()
+                        continue
                     if rank_by == "rate":
                         expected = torch.dot(reference.source[source], reference.target[candidate])
                     else:
@@ -214,3 +235,18 @@ def test_scores_are_finite_for_very_short_and_long_intervals(rank_by: str) -> No
 def test_it_learns(kind: GraphKind) -> None:
     model = DeepCoevolve(epochs=12, batch_size=64, width=16, learning_rate=1e-2, threads=1)
     assert_learns(model, learnable(kind))
+
+
+def test_a_person_of_a_one_mode_graph_has_one_vector_and_is_not_their_own_target() -> None:
+    stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3], kind="one-mode")
+    model = DeepCoevolve(width=3, epochs=1).fit(cut(stream, 3, 4))
+    assert model.embed().shape == (3, 3)
+    assert_allclose(model.embed(side="source"), model.embed(side="target"), rtol=0)
+    # The product of vectors is the same in both directions, and the highest with the node itself.
+    scores = model.score(np.arange(3), np.full(3, 3.0))
+    assert_allclose(scores - np.diag(np.diag(scores)), (scores - np.diag(np.diag(scores))).T)
+    assert (scores.argmin(axis=1) == np.arange(3)).all()
+    with_loop = EventStream.from_columns(list("abc"), list("bba"), [0.0, 1, 2], kind="one-mode")
+    model = DeepCoevolve(width=3, epochs=1).fit(cut(with_loop, 2, 3))
+    vector = model.embed()
+    assert_allclose(model.score(np.arange(3), np.full(3, 3.0)), vector @ vector.T, rtol=1e-5)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import ScoreArray
+from tclgraph.baselines.coupled_states import EventRange
 from tclgraph.baselines.jodie import JODIE, prediction_error
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
@@ -24,11 +25,15 @@ EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}
 
 
 class OneByOne:
-    """The method as the paper describes it: torch's cells, one event at a time, one-hot codes."""
+    """The method as the paper describes it: torch's cells, one event at a time, one-hot codes.
+
+    In a one-mode graph both roles of a node share a list, so that each sees the other's updates.
+    """
 
     def __init__(self, model: JODIE, split: Split) -> None:
         self.network, train = model.network, split.train
         self.num_sources, self.num_targets = train.num_sources, train.num_targets
+        self.is_one_mode = train.kind == "one-mode"
         self.start = train.time[0]
         self.gaps: dict[str, list[float]] = {"source": [], "target": []}
         self.reset_state()
@@ -39,14 +44,18 @@ class OneByOne:
         self.reset_state()
 
     def reset_state(self) -> None:
-        network = self.network
-        initial_source = functional.normalize(network.initial_source, dim=0)
-        initial_target = functional.normalize(network.initial_target, dim=0)
-        self.source: list[Tensor] = [initial_source] * self.num_sources
-        self.target: list[Tensor] = [initial_target] * (self.num_targets + 1)
+        names = ["initial_node"] * 2 if self.is_one_mode else ["initial_source", "initial_target"]
+        source, target = (
+            functional.normalize(self.network.get_parameter(name), dim=0) for name in names
+        )
+        self.source: list[Tensor] = [source] * self.num_sources
+        self.target: list[Tensor] = [target] * self.num_targets
+        self.placeholder = target
         self.source_time = np.full(self.num_sources, self.start)
         self.target_time = np.full(self.num_targets, self.start)
         self.previous = [self.num_targets] * self.num_sources
+        if self.is_one_mode:
+            self.target, self.target_time = self.source, self.source_time
 
     def scaled(self, seconds: float, role: str) -> Tensor:
         gaps = np.array(self.gaps[role])
@@ -81,7 +90,7 @@ class OneByOne:
         features = torch.cat(
             [
                 self.source[source] * (1 + drift),
-                self.target[previous],
+                self.placeholder if previous == self.num_targets else self.target[previous],
                 functional.one_hot(torch.tensor(previous), self.num_targets + 1).double(),
                 functional.one_hot(torch.tensor(source), self.num_sources).double(),
             ]
@@ -92,16 +101,22 @@ class OneByOne:
         code = functional.one_hot(torch.tensor(target), self.num_targets).double()
         return torch.cat([self.target[target], code])
 
-    def observe(self, source: int, target: int, time: float) -> None:
+    def observe(self, source: int, target: int, time: float) -> tuple[Tensor, Tensor]:
+        """Update both nodes, and return their new vectors; a self-loop counts as its source's."""
         source_interval = self.scaled(time - self.source_time[source], "source")
         target_interval = self.scaled(time - self.target_time[target], "target")
         old_source, old_target = self.source[source], self.target[target]
         new_source = self.cell(0)(torch.cat([old_target, source_interval]), old_source)
         new_target = self.cell(1)(torch.cat([old_source, target_interval]), old_target)
-        self.source[source] = functional.normalize(new_source, dim=0)
-        self.target[target] = functional.normalize(new_target, dim=0)
+        new_source = functional.normalize(new_source, dim=0)
+        new_target = functional.normalize(new_target, dim=0)
+        self.target[target] = new_target
+        self.source[source] = new_source
         self.source_time[source] = self.target_time[target] = time
         self.previous[source] = target
+        if self.is_one_mode:
+            self.previous[target] = source
+        return new_source, new_target
 
     def loss(self, events: EventStream) -> Tensor:
         total = torch.zeros((), dtype=torch.float64)
@@ -111,9 +126,9 @@ class OneByOne:
             predicted = self.predict(source, time)
             total = total + functional.mse_loss(predicted, self.embedding(target).detach())
             old_source, old_target = self.source[source], self.target[target]
-            self.observe(source, target, time)
-            moved = functional.mse_loss(self.source[source], old_source.detach())
-            moved = moved + functional.mse_loss(self.target[target], old_target.detach())
+            new_source, new_target = self.observe(source, target, time)
+            moved = functional.mse_loss(new_source, old_source.detach())
+            moved = moved + functional.mse_loss(new_target, old_target.detach())
             total = total + 0.5 * moved
         return total
 
@@ -178,8 +193,9 @@ def test_scores_rank_by_distance_from_the_prediction(split: Split) -> None:
             # Scores omit a term that is equal for all targets.
             assert_allclose(scores[row] - scores[row, 0], squares[0] - squares, atol=1e-8)
             reference.observe(source, target, time)
-        assert_allclose(model.state_tensors()["source"], torch.stack(reference.source), **EXACT)
-        assert_allclose(model.state_tensors()["target"], torch.stack(reference.target), **EXACT)
+        nodes = reference.source if reference.is_one_mode else reference.source + reference.target
+        expected = torch.stack([*nodes, reference.placeholder])
+        assert_allclose(model.state_tensors()["vector"], expected, **EXACT)
 
 
 def test_prediction_error_equals_that_of_one_hot_codes() -> None:
@@ -198,10 +214,31 @@ def test_prediction_error_equals_that_of_one_hot_codes() -> None:
     assert_allclose(gradient, expected_gradient, **EXACT)
 
 
-def test_a_node_has_a_vector_in_each_role() -> None:
+def test_a_person_of_a_one_mode_graph_has_one_vector() -> None:
     stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3], kind="one-mode")
     model = JODIE(width=3, epochs=1).fit(cut(stream, 3, 4))
-    assert model.embed().shape == (3, 6)
+    assert model.embed().shape == (3, 3)
+    assert_array_equal(model.embed(side="source"), model.embed(side="target"))
+    # An event updates both of its nodes, and nobody else.
+    before = model.state_tensors()["vector"].clone()
+    model.observe(stream[3:])  # a, b
+    changed = (model.state_tensors()["vector"] != before).any(1)
+    assert changed.tolist() == [True, True, False, False]
+
+
+def test_the_previous_target_of_a_one_mode_graph_is_the_partner_of_the_latest_event() -> None:
+    stream = EventStream.from_columns(list("abcc"), list("bcca"), [0.0, 1, 2, 3], kind="one-mode")
+    model = JODIE(width=3, epochs=1)
+    model.prepare(cut(stream, 3, 4))
+    events = EventRange.all_events(model._train.graph)
+    nobody = 3
+    assert model._previous_partners(events).tolist() == [nobody, 0, 1]
+    model.observe(stream[:3])
+    partners = model._partners(model._nodes.instance, model.graph)
+    assert partners.tolist() == [1, 2, 2, nobody]  # the last event is a self-loop
+
+
+def test_only_sources_drift() -> None:
     stream = EventStream.from_columns(list("abca"), list("bcab"), [0.0, 1, 2, 3])
     model = JODIE(width=3, epochs=1).fit(cut(stream, 3, 4))
     assert model.embed(side="target").shape == (3, 3)

@@ -1,11 +1,19 @@
 """Tables of the overall comparison, from made-up results."""
 
 import numpy as np
+import pytest
 
 from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table
-from tclgraph.reports.overall import best_heuristic, cost_table, learning_curves, overall_table
+from tclgraph.reports.overall import (
+    best_heuristic,
+    cost_table,
+    learning_curves,
+    overall_table,
+    tuning_table,
+)
 from tclgraph.studies.overall import OverallStudy, overall_study
 from tclgraph.studies.study import Entry, Results, Role
+from tclgraph.studies.tuned import TunedSettings
 from tests.reports.made_up import make_outcome, open_log, results, texts
 
 
@@ -50,6 +58,39 @@ def test_the_row_of_the_ranker_says_whose_figures_the_published_ones_are() -> No
     assert texts(table)[1][-2:] == ["54.33 ± 1.05", "81.17 ± 0.16"]
     assert texts(table)[2][0] == "gain of ranker"
     assert "The paper's figures in the row of the ranker are those of TCL." in table.note
+
+
+def test_tuned_settings_have_a_column_and_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = TunedSettings(
+        log="log",
+        kind="bipartite",
+        split=str(open_log().split),
+        model="tgn",
+        settings={"learning_rate": 0.005, "batch_size": 256},
+        metric="MRR",
+        valid=0.25,
+        untuned_valid=None,
+        trials=12,
+        combinations=16,
+        minutes=61.4,
+        file="results/tuning/log/tgn.json",
+        command="tclgraph tune log.csv --model tgn",
+    )
+    monkeypatch.setattr("tclgraph.studies.tuned.stored_records", lambda: (record,))
+    study, rows = comparison({"popularity": [[2.0]], "tgn": [[4.0]], "tcl": [[1.0]]})
+    table = overall_table(study, rows)
+    assert table.columns[:4] == ("model", "update", "trials", "seeds")
+    assert [row[:4] for row in texts(table)] == [
+        ["popularity", "streaming", "–", "–"],
+        ["tgn", "streaming", "12", "1"],
+        ["tcl", "streaming", "–", "1"],
+        ["gain of tcl", "", "", ""],
+    ]
+    assert "see the table of tuned settings" in table.note
+    settings = "learning_rate 0.005, batch_size 256"
+    assert texts(tuning_table(study)) == [
+        ["tgn", settings, "12 of 16", "61", "MRR 0.2500", "–", "results/tuning/log/tgn.json"]
+    ]
 
 
 def test_a_table_without_outcomes_says_so() -> None:

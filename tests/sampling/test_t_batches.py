@@ -1,4 +1,4 @@
-"""Test the groups of independent events, and the search for a node's latest event."""
+"""Test the groups of independent events, and the search for a node's latest instance."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from tclgraph.arrays import IntArray
-from tclgraph.sampling.t_batches import LatestEvents, t_batches
+from tclgraph.sampling.t_batches import LatestInstances, t_batches
 
 pairs = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=40)
 
@@ -49,23 +49,20 @@ def test_every_event_is_in_the_earliest_possible_group(events: list[tuple[int, i
         assert group[event] == max(required, default=-1) + 1
 
 
-@given(
-    st.lists(st.integers(0, 5), max_size=30),
-    st.integers(0, 9),
-    st.booleans(),
-)
-def test_the_latest_event_equals_a_backward_search(
-    nodes: list[int], first: int, has_earlier: bool
+@given(pairs, st.integers(0, 9), st.booleans())
+def test_the_latest_instance_equals_a_backward_search(
+    events: list[tuple[int, int]], first: int, has_earlier: bool
 ) -> None:
-    earlier = np.array([first - 1, -1, -1, -1, -1, -1]) if has_earlier and first else None
-    latest = LatestEvents(np.array(nodes, dtype=np.int64), first, earlier)
-    events = np.arange(first, first + len(nodes) + 1)
+    earlier = np.array([2 * first - 1, -1, -1, -1, -1, -1]) if has_earlier and first else None
+    nodes = np.array(events, dtype=np.int64).reshape(-1)
+    latest = LatestInstances(nodes, 2 * first, earlier)
+    numbers = np.arange(first, first + len(events) + 1)
     for node in range(6):
         expected = []
-        for event in events.tolist():
-            latest_event = -1 if earlier is None else int(earlier[node])
-            for before in range(first, event):
-                if nodes[before - first] == node:
-                    latest_event = before
-            expected.append(latest_event)
-        assert_array_equal(latest.before(np.full(len(events), node), events), expected)
+        for number in numbers.tolist():
+            instance = -1 if earlier is None else int(earlier[node])
+            for before, parties in enumerate(events[: number - first], start=first):
+                if node in parties:
+                    instance = 2 * before + parties.index(node)  # the source's of a self-loop
+            expected.append(instance)
+        assert_array_equal(latest.before(np.full(len(numbers), node), numbers), expected)

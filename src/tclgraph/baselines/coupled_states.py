@@ -1,10 +1,13 @@
-"""Base of JODIE and DeepCoevolve, in which every event updates its source's and target's vector.
+"""Base of JODIE and DeepCoevolve, in which every event updates the vectors of its two nodes.
 
-A node has one vector as a source and another as a target, in one-mode graphs too. Both models have
-separate weights for the two roles, and compare a source's vector with the vectors of targets. If
-a node had one vector for both roles, it would be its own best target.
+A node has one vector. In a bipartite graph it is either a source or a target. In a one-mode graph
+it is both: an event updates its source's vector with the weights for sources and its target's
+vector with the weights for targets, and whatever refers to a node's latest event refers to its
+latest event in either role. In a self-loop both updates start from the same vector, and the
+source's counts.
 
-Shapes: E events of a range, N nodes, S sources, T targets, D width, B rows, K inputs of an event.
+Shapes: E events of a range, R roles (source, target), N nodes, T targets, D width, B rows, K inputs
+of an event.
 """
 
 from abc import abstractmethod
@@ -19,9 +22,11 @@ from torch.nn import functional
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
+from tclgraph.layers.node_tables import Side
 from tclgraph.models.learned import LearnedModel
-from tclgraph.sampling.t_batches import LatestEvents, t_batches
+from tclgraph.sampling.t_batches import LatestInstances, t_batches
 
 # Number of events by which the state advances in one call. Every t-batch copies the vectors of all
 # nodes of the call, so more events per call would not be faster.
@@ -34,16 +39,15 @@ call, because small matrix products cost more to launch than to compute."""
 
 
 class EventRange(NamedTuple):
-    """Consecutive events of a graph, with the latest earlier event of every node.
+    """Consecutive events of a graph, with the latest earlier instance of every node.
 
-    The range is `[first, stop)`.
+    The range is `[first, stop)`. Nodes are numbered as in `NodeSpace`.
     """
 
     graph: DependencyGraph
     first: int
     stop: int
-    latest_as_source: LatestEvents
-    latest_as_target: LatestEvents
+    latest: LatestInstances
 
     @property
     def event(self) -> IntArray:
@@ -51,15 +55,21 @@ class EventRange(NamedTuple):
         return np.arange(self.first, self.stop)
 
     @property
+    def nodes(self) -> IntArray:
+        """Sources and targets of the events."""
+        return self.graph.node[2 * self.first : 2 * self.stop].reshape(-1, 2).T
+
+    @property
     def source(self) -> IntArray:
-        """Source ids of the events."""
-        return self.graph.node[2 * self.first : 2 * self.stop : 2]
+        """Sources of the events."""
+        source: IntArray = self.nodes[0]
+        return source
 
     @property
     def target(self) -> IntArray:
-        """Target ids of the events."""
-        target: IntArray = self.graph.node[2 * self.first + 1 : 2 * self.stop : 2]
-        return target - self.graph.space.first_target
+        """Targets of the events."""
+        target: IntArray = self.nodes[1]
+        return target
 
     @property
     def time(self) -> FloatArray:
@@ -69,82 +79,88 @@ class EventRange(NamedTuple):
     @classmethod
     def all_events(cls, graph: DependencyGraph) -> "EventRange":
         """Return the range of all events of a graph."""
-        target = graph.node[1::2] - graph.space.first_target
-        return cls(graph, 0, len(graph), LatestEvents(graph.node[0::2]), LatestEvents(target))
+        return cls(graph, 0, len(graph), LatestInstances(graph.node))
 
     def subrange(self, first: int, stop: int) -> "EventRange":
-        """Return the events `[first, stop)`; latest events before `first` remain known."""
+        """Return the events `[first, stop)`; latest instances before `first` remain known."""
         return self._replace(first=first, stop=min(stop, self.stop))
 
 
 class Trajectory:
-    """Vectors of nodes in one role, before each event of a range."""
+    """Vectors of nodes before each event of a range."""
 
     def __init__(
-        self, node: IntArray, first_ND: Tensor, after_ED: Tensor, first: int, latest: LatestEvents
+        self, events: EventRange, node: IntArray, first_ND: Tensor, after_RED: Tensor
     ) -> None:
-        """Take the vectors of ascending nodes before event `first`, and those after each event."""
+        """Take the vectors of ascending nodes before the range, and those after each event."""
         self.node = node
-        self.after_ED = after_ED
-        self._all = torch.cat([first_ND, after_ED])
-        self.latest = latest
-        self._first = first
+        self.after_RED = after_RED
+        self._all = torch.cat([first_ND, *after_RED])
+        self._events = events
 
     def before(self, node: IntArray, event: IntArray) -> Tensor:
         """Return the vectors of nodes just before events, [..., D]."""
-        latest = self.latest.before(node, event)
+        first, stop = self._events.first, self._events.stop
+        instance = self._events.latest.before(node, event)
         row = np.where(
-            latest >= self._first,
-            len(self.node) + latest - self._first,
+            instance >= 2 * first,
+            len(self.node) + instance % 2 * (stop - first) + instance // 2 - first,
             np.searchsorted(self.node, node),
         )
         return functional.embedding(as_index(row, self._all), self._all)
 
+    def at_end(self) -> tuple[Tensor, IntArray]:
+        """Return the vectors and the latest instances of all `node` after the range."""
+        stop = np.full(len(self.node), self._events.stop)
+        return self.before(self.node, stop), self._events.latest.before(self.node, stop)
+
 
 def unroll(
-    events: EventRange,
-    sources: tuple[IntArray, Tensor],
-    targets: tuple[IntArray, Tensor],
-    cell: Cell,
-    input_2EK: Tensor,
-) -> tuple[Trajectory, Trajectory]:
+    events: EventRange, node: IntArray, first_ND: Tensor, cell: Cell, input_REK: Tensor
+) -> Trajectory:
     """Apply a recurrent cell to all events, with the same result as one event after another.
 
-    `sources` and `targets` are ascending nodes, at least all that have an event in the range, and
-    their vectors before the range. Gradients flow through the complete range.
+    `node` are ascending nodes, at least all that have an event in the range, and `first_ND` their
+    vectors before the range. Gradients flow through the complete range.
     """
-    (source_node, source_ND), (target_node, target_ND) = sources, targets
-    source = np.searchsorted(source_node, events.source)
-    target = np.searchsorted(target_node, events.target) + len(source_node)
-    order, start = t_batches(source, target)
-    row_2E = as_index(np.stack([source[order], target[order]]), source_ND)
-    input_2EK = input_2EK.index_select(1, as_index(order, source_ND))
-    state_ND = torch.cat([source_ND, target_ND])
+    row_RE = np.searchsorted(node, events.nodes)
+    order, start = t_batches(*row_RE)
+    # The target's vector of a self-loop is written into a spare row: the source's counts.
+    written_RE = row_RE.copy()
+    written_RE[1, row_RE[0] == row_RE[1]] = len(node)
+    read_RE, write_RE = (
+        as_index(row_RE[:, order], first_ND),
+        as_index(written_RE[:, order], first_ND),
+    )
+    input_REK = input_REK.index_select(1, as_index(order, first_ND))
+    state_ND = torch.cat([first_ND, torch.zeros_like(first_ND[:1])])
     after = []
     for bounds in pairwise(start.tolist()):
-        row, input_2BK = row_2E[:, slice(*bounds)].flatten(), input_2EK[:, slice(*bounds)]
-        new_2BD = cell(torch.unflatten(state_ND.index_select(0, row), 0, (2, -1)), input_2BK)
-        state_ND = state_ND.index_copy(0, row, new_2BD.flatten(0, 1))
-        after.append(new_2BD)
-    after_2ED = torch.cat(after, dim=1).index_select(1, as_index(np.argsort(order), source_ND))
-    return (
-        Trajectory(source_node, source_ND, after_2ED[0], events.first, events.latest_as_source),
-        Trajectory(target_node, target_ND, after_2ED[1], events.first, events.latest_as_target),
-    )
+        batch = slice(*bounds)
+        vector_RBD = torch.unflatten(
+            state_ND.index_select(0, read_RE[:, batch].flatten()), 0, (2, -1)
+        )
+        new_RBD = cell(vector_RBD, input_REK[:, batch])
+        state_ND = state_ND.index_copy(0, write_RE[:, batch].flatten(), new_RBD.flatten(0, 1))
+        after.append(new_RBD)
+    after_RED = torch.cat(after, dim=1).index_select(1, as_index(np.argsort(order), first_ND))
+    return Trajectory(events, node, first_ND, after_RED)
 
 
-def with_updates(before_BT: ScoreArray, after_BE: ScoreArray, target: IntArray) -> ScoreArray:
-    """Return a value for every row and target, where event j updates the value of its target.
+def with_updates(before_BT: ScoreArray, after_BRE: ScoreArray, target_RE: IntArray) -> ScoreArray:
+    """Return a value for every row and target, where event j updates the values of its targets.
 
-    `before_BT` holds the values without any update. after_BE[k, j] is the value of event j's target
-    in row k after the event; it applies to the rows after j.
+    `before_BT` holds the values without any update. after_BRE[k, :, j] are the values of event j's
+    targets in row k after the event; they apply to the rows after j.
 
-    >>> with_updates(np.zeros((3, 2)), np.array([[1, 2, 3]] * 3), np.array([1, 1, 0])).tolist()
+    >>> after = np.array([[[1, 2, 3]]] * 3)
+    >>> with_updates(np.zeros((3, 2)), after, np.array([[1, 1, 0]])).tolist()
     [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]
     """
     value_BT = before_BT.copy()
-    for event, column in enumerate(target.tolist()):
-        value_BT[event + 1 :, column] = after_BE[event + 1 :, event]
+    for event, columns in enumerate(target_RE.T.tolist()):
+        for role in reversed(range(len(columns))):  # a self-loop has its source's value
+            value_BT[event + 1 :, columns[role]] = after_BRE[event + 1 :, role, event]
     return value_BT
 
 
@@ -154,41 +170,58 @@ def as_index(array: IntArray, like: Tensor) -> Tensor:
     return torch.tensor(array, device=like.device)
 
 
-def event_times(event: IntArray, graph: DependencyGraph, start: float) -> FloatArray:
-    """Return the timestamps of events, but at least `start`; `start` also in place of NONE."""
-    time = np.full(event.shape, start)
-    time[event >= 0] = graph.time[event[event >= 0]]
+def instance_times(instance: IntArray, graph: DependencyGraph, start: float) -> FloatArray:
+    """Return the timestamps of instances, but at least `start`; `start` also in place of NONE."""
+    time = np.full(instance.shape, start)
+    time[instance >= 0] = graph.time[instance[instance >= 0] // 2]
     not_before_start: FloatArray = np.maximum(time, start)
     return not_before_start
 
 
-class RoleState(NamedTuple):
-    """Vectors and latest events of all nodes in one role."""
+GROUP_SIDES: dict[str, Side] = {"source": "sources", "target": "targets", "node": "nodes"}
+"""Side of the nodes in each group of `vector_groups`."""
+
+
+def vector_groups(space: NodeSpace) -> dict[str, int]:
+    """Return the names and sizes of the groups of nodes whose first vectors are learned together.
+
+    >>> vector_groups(NodeSpace(kind="bipartite", num_sources=2, num_targets=3))
+    {'source': 2, 'target': 3}
+    >>> vector_groups(NodeSpace(kind="one-mode", num_sources=3, num_targets=3))
+    {'node': 3}
+    """
+    if space.kind == "one-mode":
+        return {"node": space.num_nodes}
+    return {"source": space.num_sources, "target": space.num_targets}
+
+
+class NodeVectors(NamedTuple):
+    """Vectors and latest instances of all nodes."""
 
     vector: Tensor
-    event: IntArray
-    """Latest event of each node in this role, or NONE."""
+    instance: IntArray
+    """Latest instance of each node, or NONE."""
 
     @classmethod
-    def initial(cls, vector_ND: Tensor) -> "RoleState":
+    def initial(cls, vector_ND: Tensor) -> "NodeVectors":
         """Return the state before the first event."""
         return cls(vector_ND.contiguous(), np.full(len(vector_ND), NONE))
 
-    def select(self, node: IntArray) -> tuple[IntArray, Tensor]:
-        """Return these nodes and their vectors."""
-        return node, self.vector[as_index(node, self.vector)]
+    def select(self, node: IntArray) -> Tensor:
+        """Return the vectors of these nodes."""
+        return self.vector[as_index(node, self.vector)]
 
-    def advanced(self, trajectory: Trajectory, stop: int) -> "RoleState":
-        """Return a new state, that before event `stop`."""
-        node, until = trajectory.node, np.full(len(trajectory.node), stop)
-        event = self.event.copy()
-        event[node] = trajectory.latest.before(node, until)
-        row = as_index(node, self.vector)
-        return RoleState(self.vector.index_copy(0, row, trajectory.before(node, until)), event)
+    def advanced(self, trajectory: Trajectory) -> "NodeVectors":
+        """Return a new state, that after the range of a trajectory."""
+        vector, latest = trajectory.at_end()
+        instance = self.instance.copy()
+        instance[trajectory.node] = latest
+        row = as_index(trajectory.node, self.vector)
+        return NodeVectors(self.vector.index_copy(0, row, vector), instance)
 
 
 class CoupledModel(LearnedModel):
-    """Base class of models whose state is a vector of every source and of every target."""
+    """Base class of models whose state is a vector of every node."""
 
     @property
     def memory(self) -> int | None:
@@ -201,27 +234,28 @@ class CoupledModel(LearnedModel):
         return None
 
     @abstractmethod
-    def initial_states(self) -> tuple[Tensor, Tensor]:
-        """Return the vectors before the first event of sources, [S, D], and targets, [T, D]."""
+    def initial_vectors(self) -> Tensor:
+        """Return the vectors of all nodes before their first event, [N, D].
+
+        A model may add rows for what is not a node.
+        """
 
     @abstractmethod
-    def unroll(
-        self, events: EventRange, sources: tuple[IntArray, Tensor], targets: tuple[IntArray, Tensor]
-    ) -> tuple[Trajectory, Trajectory]:
-        """Update the vectors of sources and targets by the events of a range."""
+    def unroll(self, events: EventRange, node: IntArray, first_ND: Tensor) -> Trajectory:
+        """Update the vectors of nodes by the events of a range."""
 
     @abstractmethod
     def scores_before(
-        self, events: EventRange, sources: Trajectory, targets: Trajectory, old_targets: RoleState
+        self, events: EventRange, trajectory: Trajectory, old: NodeVectors
     ) -> ScoreArray:
         """Return the scores of all targets for each event's source, just before the event.
 
-        `old_targets` is the state of all targets before the range.
+        `old` is the state before the range.
         """
 
-    def needed_targets(self, events: EventRange) -> IntArray:
-        """Return, ascending, the targets whose vectors are needed during the range."""
-        return np.unique(events.target)
+    def needed_nodes(self, events: EventRange) -> IntArray:
+        """Return, ascending, the nodes whose vectors are needed during the range."""
+        return np.unique(events.nodes)
 
     def as_tensor(self, array: FloatArray) -> Tensor:
         """Return the array with the data type and device of the network."""
@@ -230,30 +264,22 @@ class CoupledModel(LearnedModel):
 
     def source_vectors(self, source: IntArray, time: float) -> Tensor:
         """Return the vectors of sources at a time; a model may ignore the time."""
-        return self._sources.select(source)[1]
+        return self._nodes.select(source)
 
     @torch.no_grad()
     def vectors(self, node: IntArray, time: float) -> ScoreArray:
-        """Return the vectors of nodes in their role.
-
-        In a one-mode graph the vectors of both roles are concatenated, that of the source first.
-        """
-        space = self.graph.space
-        if space.kind == "one-mode":
-            target_BD = self._targets.select(node)[1]
-            return torch.cat([self.source_vectors(node, time), target_BD], dim=1).cpu().numpy()
-        vectors = np.empty((len(node), self._sources.vector.shape[1]), dtype=np.float32)
-        is_source = node < space.first_target
+        """Return the vectors of nodes; in a one-mode graph all nodes are sources."""
+        vectors = np.empty((len(node), self._nodes.vector.shape[1]), dtype=np.float32)
+        is_source = node < self.graph.space.num_sources
         vectors[is_source] = self.source_vectors(node[is_source], time).cpu().numpy()
-        target_BD = self._targets.select(node[~is_source] - space.first_target)[1]
-        vectors[~is_source] = target_BD.cpu().numpy()
+        vectors[~is_source] = self._nodes.select(node[~is_source]).cpu().numpy()
         return vectors
 
     # Following the stream
 
     @torch.no_grad()
     def reset_state(self) -> None:
-        self._sources, self._targets = map(RoleState.initial, self.initial_states())
+        self._nodes = NodeVectors.initial(self.initial_vectors())
 
     def update_state(self, events: EventStream) -> None:
         for first, stop in self._ranges(len(self.graph) - len(events)):
@@ -267,10 +293,27 @@ class CoupledModel(LearnedModel):
         self.graph.append(events)
         blocks = [self.score(events.source[:0], events.time[:0])]
         for first, stop in self._ranges(start):
-            old_targets = self._targets
-            blocks.append(self.scores_before(*self._advance(first, stop), old_targets))
+            old = self._nodes
+            blocks.append(self.scores_before(*self._advance(first, stop), old))
             self._restart(stop)
         return np.concatenate(blocks)
+
+    @property
+    def target_rows(self) -> slice:
+        """Rows of the targets in arrays that have a row for every node."""
+        return slice(self.graph.space.first_target, self.graph.space.num_nodes)
+
+    def updated_targets(
+        self, events: EventRange, trajectory: Trajectory
+    ) -> tuple[IntArray, Tensor]:
+        """Return the target ids whose vectors the events update, [R, E], and the vectors after.
+
+        In a bipartite graph these are the events' targets, R = 1. In a one-mode graph a source is
+        a target too, R = 2.
+        """
+        space = self.graph.space
+        roles = slice(0 if space.kind == "one-mode" else 1, 2)
+        return events.nodes[roles] - space.first_target, trajectory.after_RED[roles]
 
     def _ranges(self, start: int) -> Iterator[tuple[int, int]]:
         """Divide the events from `start` on into ranges within which the state does not restart."""
@@ -288,35 +331,20 @@ class CoupledModel(LearnedModel):
                 self._advance(first, min(first + _EVENTS_PER_CALL, stop))
 
     @torch.no_grad()
-    def _advance(self, first: int, stop: int) -> tuple[EventRange, Trajectory, Trajectory]:
+    def _advance(self, first: int, stop: int) -> tuple[EventRange, Trajectory]:
         """Update the state by the events `[first, stop)` of the graph."""
-        node = self.graph.node[2 * first : 2 * stop]
-        events = EventRange(
-            self.graph,
-            first,
-            stop,
-            LatestEvents(node[0::2], first, self._sources.event),
-            LatestEvents(node[1::2] - self.graph.space.first_target, first, self._targets.event),
+        latest = LatestInstances(
+            self.graph.node[2 * first : 2 * stop], 2 * first, self._nodes.instance
         )
-        sources, targets = self.unroll(
-            events,
-            self._sources.select(np.unique(events.source)),
-            self._targets.select(self.needed_targets(events)),
-        )
-        self._sources = self._sources.advanced(sources, stop)
-        self._targets = self._targets.advanced(targets, stop)
-        return events, sources, targets
+        events = EventRange(self.graph, first, stop, latest)
+        node = self.needed_nodes(events)
+        trajectory = self.unroll(events, node, self._nodes.select(node))
+        self._nodes = self._nodes.advanced(trajectory)
+        return events, trajectory
 
     def state_tensors(self) -> dict[str, Tensor]:
-        return {
-            "source": self._sources.vector,
-            "source_event": torch.from_numpy(self._sources.event),
-            "target": self._targets.vector,
-            "target_event": torch.from_numpy(self._targets.event),
-        }
+        return {"vector": self._nodes.vector, "instance": torch.from_numpy(self._nodes.instance)}
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        self._sources, self._targets = (
-            RoleState(tensors[role].to(self.config.device), tensors[f"{role}_event"].numpy())
-            for role in ("source", "target")
-        )
+        vector = tensors["vector"].to(self.config.device)
+        self._nodes = NodeVectors(vector, tensors["instance"].numpy())

@@ -4,6 +4,9 @@ Every event updates the vectors of its source and of its target, each from the o
 vectors of a pair give the rate of a Rayleigh process: the intensity of the pair grows with the time
 since the latest event of either node.
 
+A node of a one-mode graph has one vector. Its events as a source update it with the GRU for
+sources, those as a target with the GRU for targets, and its latest event is that in either role.
+
 Shapes: B events, C pairs of an event, T targets, D width, N nodes.
 """
 
@@ -19,13 +22,15 @@ from torch.nn import functional
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.coupled_states import (
+    GROUP_SIDES,
     CoupledModel,
     EventRange,
-    RoleState,
+    NodeVectors,
     Trajectory,
     as_index,
-    event_times,
+    instance_times,
     unroll,
+    vector_groups,
     with_updates,
 )
 from tclgraph.dependency_graph.graph import DependencyGraph
@@ -97,32 +102,35 @@ class DeepCoevolveConfig(TrainingConfig):
 
 
 class DeepCoevolveNetwork(NodeModule):
-    """Initial vectors of all sources and targets, and one GRU cell for each role."""
+    """Initial vectors of all nodes, and one GRU cell for each role."""
 
     def __init__(self, width: int, space: NodeSpace) -> None:
         super().__init__()
-        self.source = nn.Parameter(torch.empty(space.num_sources, width))
-        self.target = nn.Parameter(torch.empty(space.num_targets, width))
+        # A table of sources and one of targets, or one of all nodes of a one-mode graph.
+        groups = vector_groups(space)
+        self._groups = tuple(groups)
+        for name, size in groups.items():
+            self.register_parameter(name, nn.Parameter(torch.empty(size, width)))
         # Weights of two GRU cells, for sources and for targets: reset gate, update gate, candidate.
         # The input of a cell is the partner's vector, its hidden state the node's vector.
         self.input_weight = nn.Parameter(torch.empty(2, width, 3 * width))
         self.hidden_weight = nn.Parameter(torch.empty(2, width, 3 * width))
         self.input_bias = nn.Parameter(torch.empty(2, 1, 3 * width))
         self.hidden_bias = nn.Parameter(torch.empty(2, 1, 3 * width))
-        for table in (self.source, self.target):
-            nn.init.normal_(table, std=_TABLE_DEVIATION)
+        for name in self._groups:
+            nn.init.normal_(self.get_parameter(name), std=_TABLE_DEVIATION)
         for weight in (self.input_weight, self.hidden_weight, self.input_bias, self.hidden_bias):
             nn.init.uniform_(weight, -(width**-0.5), width**-0.5)
 
     def node_tables(self) -> list[NodeTable]:
         return [
-            NodeTable(name="source", side="sources", deviation=_TABLE_DEVIATION),
-            NodeTable(name="target", side="targets", deviation=_TABLE_DEVIATION),
+            NodeTable(name=name, side=GROUP_SIDES[name], deviation=_TABLE_DEVIATION)
+            for name in self._groups
         ]
 
-    def initial_states(self) -> tuple[Tensor, Tensor]:
-        """Return the vectors of all sources and targets, scaled down to at most unit length."""
-        return _limit_length(self.source), _limit_length(self.target)
+    def initial_vectors(self) -> Tensor:
+        """Return the vectors of all nodes, scaled down to at most unit length."""
+        return torch.cat([_limit_length(self.get_parameter(name)) for name in self._groups])
 
     def update(self, vector_2BD: Tensor, input_2B0: Tensor) -> Tensor:
         """Return the vectors of sources and targets after events; the inputs are empty."""
@@ -161,7 +169,8 @@ class DeepCoevolve(CoupledModel):
         graph = DependencyGraph(NodeSpace.of(split.events))
         graph.append(split.train)
         self._train = EventRange.all_events(graph)
-        self._candidates = np.unique(split.train.source), np.unique(split.train.target)
+        source, target = self._train.nodes
+        self._candidates = np.unique(source), np.unique(target)
         unit = IntervalScale.measure(graph).mean
         base_rate = 1 / np.clip(self._expected_events(unit), *_EXPECTED_LIMITS)
         self.start(
@@ -169,6 +178,7 @@ class DeepCoevolve(CoupledModel):
             start=float(split.train.time[0]),
             unit=unit,
             log_base_rate=float(np.log(base_rate)),
+            has_self_loops=bool((source == target).any()),
         )
         return -(-len(graph) // self.config.batch_size)
 
@@ -221,18 +231,18 @@ class DeepCoevolve(CoupledModel):
 
     def window_loss(self, events: EventRange, source: IntArray, target: IntArray) -> Tensor:
         """Return the loss of a window with these sources and targets paired with its events."""
-        source_node, target_node = np.unique(source), np.unique(target)
-        table_SD, table_TD = self.initial_states()
-        sources, targets = self.unroll(
-            events,
-            (source_node, table_SD[as_index(source_node, table_SD)]),
-            (target_node, table_TD[as_index(target_node, table_TD)]),
-        )
+        node, table_ND = np.union1d(source, target), self.initial_vectors()
+        trajectory = self.unroll(events, node, table_ND[as_index(node, table_ND)])
         event = events.event[:, None]
-        source_BCD, target_BCD = sources.before(source, event), targets.before(target, event)
+        source_BCD, target_BCD = (trajectory.before(nodes, event) for nodes in (source, target))
         with_targets_BC = (source_BCD[:, :1] * target_BCD).sum(2)
         with_sources_BC = (source_BCD * target_BCD[:, :1]).sum(2)
         log_rate_BC = self._log_rates(torch.cat([with_targets_BC, with_sources_BC], dim=1))
+        if not self.measured["has_self_loops"]:
+            # Pairs of a node with itself have no process, see `_without_self`.
+            is_self = np.concatenate([source[:, :1] == target, source == target[:, :1]], axis=1)
+            mask_BC = torch.from_numpy(is_self).to(log_rate_BC.device)
+            log_rate_BC = log_rate_BC.masked_fill(mask_BC, -torch.inf)
         seconds = _intervals(events, source, target)
         interval_BC = self.as_tensor(self._scaled(seconds, self.measured["unit"]))
         weight_C = self.as_tensor(self._weights(source, target))
@@ -250,42 +260,53 @@ class DeepCoevolve(CoupledModel):
         first = max(event // memory - 1, 0) * memory if memory else 0
         return float(self.graph.time[first]) if len(self.graph) else self.measured["start"]
 
-    def initial_states(self) -> tuple[Tensor, Tensor]:
-        return self.network.initial_states()
+    def initial_vectors(self) -> Tensor:
+        return self.network.initial_vectors()
 
-    def unroll(
-        self, events: EventRange, sources: tuple[IntArray, Tensor], targets: tuple[IntArray, Tensor]
-    ) -> tuple[Trajectory, Trajectory]:
-        no_input = sources[1].new_empty(2, events.stop - events.first, 0)
-        return unroll(events, sources, targets, self.network.update, no_input)
+    def unroll(self, events: EventRange, node: IntArray, first_ND: Tensor) -> Trajectory:
+        no_input = first_ND.new_empty(2, events.stop - events.first, 0)
+        return unroll(events, node, first_ND, self.network.update, no_input)
 
     def scores_before(
-        self, events: EventRange, sources: Trajectory, targets: Trajectory, old_targets: RoleState
+        self, events: EventRange, trajectory: Trajectory, old: NodeVectors
     ) -> ScoreArray:
-        source_BD = sources.before(events.source, events.event)
-        match_BT = with_updates(
-            (source_BD @ old_targets.vector.T).cpu().numpy(),
-            (source_BD @ targets.after_ED.T).cpu().numpy(),
-            events.target,
-        )
-        start, shape = self._start(events.first), (len(match_BT), len(match_BT))
-        last_source = events.latest_as_source.before(events.source, events.event)
+        source_BD = trajectory.before(events.source, events.event)
+        target_RE, after_RED = self.updated_targets(events, trajectory)
+        old_BT = (source_BD @ old.vector[self.target_rows].T).cpu().numpy()
+        after_BN = (source_BD @ after_RED.flatten(0, 1).T).cpu().numpy()
+        after_BRE = after_BN.reshape(len(after_BN), *target_RE.shape)
+        match_BT = with_updates(old_BT, after_BRE, target_RE)
+        start = self._start(events.first)
+        old_time_T = instance_times(old.instance[self.target_rows], self.graph, start)
         target_time_BT = with_updates(
-            np.broadcast_to(event_times(old_targets.event, self.graph, start), match_BT.shape),
-            np.broadcast_to(events.time, shape),
-            events.target,
+            np.broadcast_to(old_time_T, match_BT.shape),
+            np.broadcast_to(events.time, after_BRE.shape),
+            target_RE,
         )
-        source_time = event_times(last_source, self.graph, start)
-        return self._scores(match_BT, events.time, source_time, target_time_BT)
+        latest = events.latest.before(events.source, events.event)
+        source_time = instance_times(latest, self.graph, start)
+        scores = self._scores(match_BT, events.time, source_time, target_time_BT)
+        return self._without_self(scores, events.source)
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
-        match_BT = self._sources.select(source)[1] @ self._targets.vector.T
+        match_BT = self._nodes.select(source) @ self._nodes.vector[self.target_rows].T
         start = self._start(len(self.graph))
-        source_time = event_times(self._sources.event[source], self.graph, start)
-        target_time_T = event_times(self._targets.event, self.graph, start)
-        return self._scores(match_BT.cpu().numpy(), time, source_time, target_time_T)
+        latest_time = instance_times(self._nodes.instance, self.graph, start)
+        source_time, target_time_T = latest_time[source], latest_time[self.target_rows]
+        scores = self._scores(match_BT.cpu().numpy(), time, source_time, target_time_T)
+        return self._without_self(scores, source)
+
+    def _without_self(self, score_BT: ScoreArray, source: IntArray) -> ScoreArray:
+        """Lower the score of each source as its own target below all others.
+
+        In a one-mode graph a node has one vector, whose product with itself is high. If no node
+        interacts with itself in training, such pairs have no process.
+        """
+        if self.graph.space.kind == "one-mode" and not self.measured["has_self_loops"]:
+            score_BT[np.arange(len(source)), source] = score_BT.min(axis=1) - 1
+        return score_BT
 
     def _scores(
         self,
@@ -329,8 +350,10 @@ def _intervals(events: EventRange, source: IntArray, target: IntArray) -> FloatA
     They count from the latest event of either node, but at most from the start of the range.
     """
     event, start = events.event[:, None], float(events.time[0])
-    source_time = event_times(events.latest_as_source.before(source, event), events.graph, start)
-    target_time = event_times(events.latest_as_target.before(target, event), events.graph, start)
+    source_time, target_time = (
+        instance_times(events.latest.before(node, event), events.graph, start)
+        for node in (source, target)
+    )
     with_targets = np.maximum(source_time[:, :1], target_time)
     with_sources = np.maximum(source_time, target_time[:, :1])
     since: FloatArray = np.concatenate([with_targets, with_sources], axis=1)

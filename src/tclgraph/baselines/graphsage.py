@@ -145,6 +145,7 @@ class GraphSAGE(FrozenModel):
     name = "graphsage"
     config_type = GraphSAGEConfig
     search_space = {  # noqa: RUF012  # a ClassVar of the base
+        "aggregator": AGGREGATORS,
         "learning_rate": (1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 1e-1),
         "batch_size": (128, 256, 512),
     }

@@ -5,6 +5,11 @@ event, a source's vector is projected linearly in time. From the projected vecto
 previous target, a linear layer predicts the embedding of the next target: its vector and its
 one-hot code. Targets are ranked by the distance of their embedding from the prediction.
 
+A node of a one-mode graph has one vector. Its events as a source update it with the weights for
+sources, those as a target with the weights for targets. The time since its latest event counts from
+its latest event in either role, and its previous target is its partner in that event. A one-hot
+code has other weights as that of the source than as that of the previous target, as in the paper.
+
 Shapes: B events, T targets, D width, N nodes.
 """
 
@@ -20,11 +25,12 @@ from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.coupled_states import (
     CoupledModel,
     EventRange,
-    RoleState,
+    NodeVectors,
     Trajectory,
     as_index,
-    event_times,
+    instance_times,
     unroll,
+    vector_groups,
     with_updates,
 )
 from tclgraph.dependency_graph.graph import DependencyGraph
@@ -60,16 +66,17 @@ class JODIEConfig(TrainingConfig):
 class JODIENetwork(NodeModule):
     """Learned weights, and the vectors that training carries from batch to batch."""
 
-    source_state: Tensor
-    target_state: Tensor
+    state: Tensor
 
     def __init__(self, width: int, space: NodeSpace) -> None:
         super().__init__()
         num_sources, num_targets = space.num_sources, space.num_targets
         self.width = width
-        # Initial vectors, shared by all sources and by all targets.
-        self.initial_source = nn.Parameter(torch.rand(width))
-        self.initial_target = nn.Parameter(torch.rand(width))
+        # Initial vectors, shared by all sources and by all targets, or by all nodes of a one-mode
+        # graph.
+        self._groups = tuple(vector_groups(space))
+        for name in self._groups:
+            self.register_parameter(f"initial_{name}", nn.Parameter(torch.rand(width)))
         # Weights of two recurrent cells, for sources and for targets. The first half of the rows is
         # for the node's vector, the second half for its partner's.
         self.cell = nn.Parameter(torch.empty(2, 2 * width, width))
@@ -78,14 +85,13 @@ class JODIENetwork(NodeModule):
         self.drift = nn.Linear(1, width)
         # One linear layer of two vectors and two one-hot codes, in three parts: the product of a
         # one-hot code with a matrix is a row of the matrix. A source without events has a
-        # placeholder as its previous target, with the id `num_targets`.
+        # placeholder as its previous partner, which comes after all nodes.
         # Paper: the placeholder is predicted and ranked too. Here: it is not. Because: it is never
         # the next target.
         self.predict_vectors = nn.Linear(2 * width, width + num_targets)
         self.predict_source = nn.Embedding(num_sources, width + num_targets)
         self.predict_previous = nn.Embedding(num_targets + 1, width + num_targets)
-        self.register_buffer("source_state", torch.zeros(num_sources, width))
-        self.register_buffer("target_state", torch.zeros(num_targets + 1, width))
+        self.register_buffer("state", torch.zeros(space.num_nodes + 1, width))
         self._initialize(2 * width + num_sources + num_targets + 1)
 
     def _initialize(self, num_inputs: int) -> None:
@@ -102,8 +108,7 @@ class JODIENetwork(NodeModule):
         """Return all tables; what training pulls towards 0 is 0 for nodes that it did not know."""
         targets_of = ("predict_vectors.weight", "predict_vectors.bias")
         return [
-            NodeTable(name="source_state", side="sources"),
-            NodeTable(name="target_state", side="targets"),
+            NodeTable(name="state"),
             NodeTable(name="predict_source.weight", side="sources"),
             NodeTable(name="predict_source.weight", side="targets", dim=1, first=self.width),
             NodeTable(name="predict_previous.weight", side="targets"),
@@ -111,16 +116,21 @@ class JODIENetwork(NodeModule):
             *(NodeTable(name=name, side="targets", first=self.width) for name in targets_of),
         ]
 
-    def initial_states(self) -> tuple[Tensor, Tensor]:
-        """Return the initial vectors of sources and targets; the placeholder's is the last.
+    def initial_vectors(self) -> Tensor:
+        """Return the initial vectors of all nodes and, in the last row, of the placeholder.
 
         They have unit length, like all later vectors, and keep it during training.
         """
-        source_D = functional.normalize(self.initial_source, dim=0)
-        target_D = functional.normalize(self.initial_target, dim=0)
-        return (
-            source_D.expand(len(self.source_state), self.width),
-            target_D.expand(len(self.target_state), self.width),
+        unit = [
+            functional.normalize(self.get_parameter(f"initial_{name}"), dim=0)
+            for name in self._groups
+        ]
+        sizes = [len(self.state)]
+        if len(unit) > 1:
+            num_sources = len(self.predict_source.weight)
+            sizes = [num_sources, len(self.state) - num_sources]
+        return torch.cat(
+            [unit_D.expand(size, self.width) for unit_D, size in zip(unit, sizes, strict=True)]
         )
 
     def update(self, vector_2BD: Tensor, interval_2BD: Tensor) -> Tensor:
@@ -214,96 +224,95 @@ class JODIE(CoupledModel):
         """
         size = self.config.batch_size
         events = self._train.subrange(batch * size, (batch + 1) * size)
-        sources, targets = self.unroll_training(events)
+        trajectory = self.unroll_training(events)
         with torch.no_grad():
-            _carry_over(self.network.source_state, sources, events.stop)
-            _carry_over(self.network.target_state, targets, events.stop)
-        return self.window_loss(events, sources, targets) / size
+            # The vectors with which the next batch starts.
+            state_ND = self.network.state
+            state_ND[as_index(trajectory.node, state_ND)] = trajectory.at_end()[0]
+        return self.window_loss(events, trajectory) / size
 
-    def unroll_training(self, events: EventRange) -> tuple[Trajectory, Trajectory]:
+    def unroll_training(self, events: EventRange) -> Trajectory:
         """Update the vectors by a window of events, starting from those of the previous batch."""
-        initial_SD, initial_TD = self.network.initial_states()
-        source, target = np.unique(events.source), self.needed_targets(events)
-        latest_source = events.latest_as_source.before(source, np.full(len(source), events.first))
-        latest_target = events.latest_as_target.before(target, np.full(len(target), events.first))
-        source_SD = _carried(source, latest_source >= 0, self.network.source_state, initial_SD)
-        target_TD = _carried(target, latest_target >= 0, self.network.target_state, initial_TD)
-        return self.unroll(events, (source, source_SD), (target, target_TD))
+        node = self.needed_nodes(events)
+        latest = events.latest.before(node, np.full(len(node), events.first))
+        initial_ND = self.network.initial_vectors()
+        return self.unroll(
+            events, node, _carried(node, latest >= 0, self.network.state, initial_ND)
+        )
 
-    def window_loss(self, events: EventRange, sources: Trajectory, targets: Trajectory) -> Tensor:
+    def window_loss(self, events: EventRange, trajectory: Trajectory) -> Tensor:
         """Return the sum over events of the prediction error and of how far both vectors moved."""
-        source_BD = sources.before(events.source, events.event)
-        target_BD = targets.before(events.target, events.event).detach()
-        vector_BD, code_BT = self.predictions(events, sources, targets)
-        target_B = as_index(events.target, source_BD)
+        source_BD = trajectory.before(events.source, events.event)
+        target_BD = trajectory.before(events.target, events.event).detach()
+        vector_BD, code_BT = self.predictions(events, trajectory)
+        target_B = as_index(events.target - self.graph.space.first_target, source_BD)
         error = prediction_error(vector_BD, code_BT, target_BD, target_B).sum()
-        moved = (sources.after_ED - source_BD.detach()).square().mean(1).sum()
-        moved = moved + (targets.after_ED - target_BD).square().mean(1).sum()
-        return error + self.config.smoothness * moved
+        after_source_BD, after_target_BD = trajectory.after_RED
+        moved = (after_source_BD - source_BD.detach()).square().mean(1).sum()
+        moved = moved + (after_target_BD - target_BD).square().mean(1).sum()
+        loss: Tensor = error + self.config.smoothness * moved
+        return loss
 
     # Following and ranking
 
-    def initial_states(self) -> tuple[Tensor, Tensor]:
-        return self.network.initial_states()
+    def initial_vectors(self) -> Tensor:
+        return self.network.initial_vectors()
 
-    def needed_targets(self, events: EventRange) -> IntArray:
-        return np.union1d(events.target, self._previous_targets(events))
+    def needed_nodes(self, events: EventRange) -> IntArray:
+        return np.union1d(events.nodes, self._previous_partners(events))
 
-    def unroll(
-        self, events: EventRange, sources: tuple[IntArray, Tensor], targets: tuple[IntArray, Tensor]
-    ) -> tuple[Trajectory, Trajectory]:
+    def unroll(self, events: EventRange, node: IntArray, first_ND: Tensor) -> Trajectory:
         network = self.network
         of_source, of_target = _intervals(events, self.measured["start"])
-        interval_2B = torch.stack(
+        interval_RE = torch.stack(
             [self._scaled(of_source, "source"), self._scaled(of_target, "target")]
         )
-        interval_2BD = interval_2B[:, :, None] * network.cell_interval + network.cell_bias
-        return unroll(events, sources, targets, network.update, interval_2BD)
+        interval_RED = interval_RE[:, :, None] * network.cell_interval + network.cell_bias
+        return unroll(events, node, first_ND, network.update, interval_RED)
 
-    def predictions(
-        self, events: EventRange, sources: Trajectory, targets: Trajectory
-    ) -> tuple[Tensor, Tensor]:
+    def predictions(self, events: EventRange, trajectory: Trajectory) -> tuple[Tensor, Tensor]:
         """Return the predicted vector and code of each event's target, just before the event."""
-        event, previous = events.event, self._previous_targets(events)
+        event, previous = events.event, self._previous_partners(events)
         return self._predict(
             events.source,
-            sources.before(events.source, event),
+            trajectory.before(events.source, event),
             _intervals(events, self.measured["start"])[0],
             previous,
             # Paper: the previous target's vector at the time of the t-batch, which may be before or
             # after the event. Here: its vector just before the event. Because: a prediction must
             # not depend on later events.
-            targets.before(previous, event),
+            trajectory.before(previous, event),
         )
 
     def scores_before(
-        self, events: EventRange, sources: Trajectory, targets: Trajectory, old_targets: RoleState
+        self, events: EventRange, trajectory: Trajectory, old: NodeVectors
     ) -> ScoreArray:
-        vector_BD, code_BT = self.predictions(events, sources, targets)
-        before_BT = _nearness(vector_BD, old_targets.vector[:-1]).cpu().numpy()
-        after_BB = _nearness(vector_BD, targets.after_ED).cpu().numpy()
-        nearness_BT = with_updates(before_BT, after_BB, events.target)
+        vector_BD, code_BT = self.predictions(events, trajectory)
+        before_BT = _nearness(vector_BD, old.vector[self.target_rows]).cpu().numpy()
+        target_RE, after_RED = self.updated_targets(events, trajectory)
+        after_BN = _nearness(vector_BD, after_RED.flatten(0, 1)).cpu().numpy()
+        after_BRE = after_BN.reshape(len(after_BN), *target_RE.shape)
+        nearness_BT = with_updates(before_BT, after_BRE, target_RE)
         score_BT: ScoreArray = nearness_BT + 2 * code_BT.cpu().numpy()
         return score_BT
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         self.check_fitted()
-        last = self._sources.event[source]
-        previous = self._targets_of(last, self.graph)
-        source_BD, previous_BD = self._sources.select(source)[1], self._targets.select(previous)[1]
-        seconds = self._seconds_since(last, time)
+        latest = self._nodes.instance[source]
+        previous = self._partners(latest, self.graph)
+        source_BD, previous_BD = self._nodes.select(source), self._nodes.select(previous)
+        seconds = self._seconds_since(latest, time)
         vector_BD, code_BT = self._predict(source, source_BD, seconds, previous, previous_BD)
-        score_BT = _nearness(vector_BD, self._targets.vector[:-1]) + 2 * code_BT
+        target_TD = self._nodes.vector[self.target_rows]
+        score_BT = _nearness(vector_BD, target_TD) + 2 * code_BT
         return score_BT.cpu().numpy()
 
     def source_vectors(self, source: IntArray, time: float) -> Tensor:
         """Return the vectors of sources, projected to the time."""
-        last, now = self._sources.event[source], np.full(len(source), time)
-        seconds = self._seconds_since(last, now)
-        return self.network.project(
-            self._sources.select(source)[1], self._scaled(seconds, "source")
-        )
+        latest, now = self._nodes.instance[source], np.full(len(source), time)
+        seconds = self._seconds_since(latest, now)
+        return self.network.project(self._nodes.select(source), self._scaled(seconds, "source"))
 
     def _predict(
         self,
@@ -314,29 +323,30 @@ class JODIE(CoupledModel):
         previous_BD: Tensor,
     ) -> tuple[Tensor, Tensor]:
         projected_BD = self.network.project(source_BD, self._scaled(seconds, "source"))
-        source_B, previous_B = as_index(source, source_BD), as_index(previous, source_BD)
+        source_B = as_index(source, source_BD)
+        previous_B = as_index(previous - self.graph.space.first_target, source_BD)
         return self.network.predict(projected_BD, previous_BD, source_B, previous_B)
 
-    def _seconds_since(self, event: IntArray, time: FloatArray) -> FloatArray:
-        """Return the seconds from events to query times, at least 0."""
-        return np.maximum(time - event_times(event, self.graph, self.measured["start"]), 0.0)
+    def _seconds_since(self, instance: IntArray, time: FloatArray) -> FloatArray:
+        """Return the seconds from instances to query times, at least 0."""
+        return np.maximum(time - instance_times(instance, self.graph, self.measured["start"]), 0.0)
 
     def _scaled(self, seconds: FloatArray, role: str) -> Tensor:
         """Standardize intervals of sources or of targets."""
         mean, deviation = self.measured[f"{role}_mean"], self.measured[f"{role}_deviation"]
         return self.as_tensor((seconds - mean) / deviation)
 
-    def _previous_targets(self, events: EventRange) -> IntArray:
-        """Return the previous target of each event's source."""
-        last = events.latest_as_source.before(events.source, events.event)
-        return self._targets_of(last, events.graph)
+    def _previous_partners(self, events: EventRange) -> IntArray:
+        """Return the partner of each event's source in its latest event."""
+        latest = events.latest.before(events.source, events.event)
+        return self._partners(latest, events.graph)
 
-    def _targets_of(self, event: IntArray, graph: DependencyGraph) -> IntArray:
-        """Return the targets of events; the placeholder in place of NONE."""
-        target = np.full(event.shape, graph.space.num_targets)
-        is_event = event >= 0
-        target[is_event] = graph.node[2 * event[is_event] + 1] - graph.space.first_target
-        return target
+    def _partners(self, instance: IntArray, graph: DependencyGraph) -> IntArray:
+        """Return the partners of nodes in instances; the placeholder in place of NONE."""
+        partner = np.full(instance.shape, graph.space.num_nodes)
+        is_instance = instance >= 0
+        partner[is_instance] = graph.node[instance[is_instance] ^ 1]
+        return partner
 
 
 def _nearness(vector_BD: Tensor, target_ND: Tensor) -> Tensor:
@@ -346,12 +356,11 @@ def _nearness(vector_BD: Tensor, target_ND: Tensor) -> Tensor:
 
 def _intervals(events: EventRange, start: float) -> tuple[FloatArray, FloatArray]:
     """Return the seconds since the latest event of each event's source, and of its target."""
-    last_source = events.latest_as_source.before(events.source, events.event)
-    last_target = events.latest_as_target.before(events.target, events.event)
-    return (
-        events.time - event_times(last_source, events.graph, start),
-        events.time - event_times(last_target, events.graph, start),
+    source, target = (
+        events.time - instance_times(events.latest.before(node, events.event), events.graph, start)
+        for node in events.nodes
     )
+    return source, target
 
 
 def _measure(train: EventRange) -> dict[str, float]:
@@ -376,9 +385,3 @@ def _carried(node: IntArray, has_event: BoolArray, state_ND: Tensor, initial_ND:
     """
     row, is_carried = as_index(node, state_ND), torch.from_numpy(has_event).to(state_ND.device)
     return torch.where(is_carried[:, None], state_ND[row], initial_ND[row])
-
-
-def _carry_over(state_ND: Tensor, trajectory: Trajectory, stop: int) -> None:
-    """Store the vectors before event `stop`, with which the next batch starts."""
-    vector = trajectory.before(trajectory.node, np.full(len(trajectory.node), stop))
-    state_ND[as_index(trajectory.node, state_ND)] = vector

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -83,7 +83,17 @@ def tune(
         words += ["--set", f"{name}={value}"]
     command = shlex.join([*words, *spec.flags(), "--run", str(folder / "best")])
     if as_json:
-        _print_json(search, trials, best, folder=str(folder), model=model, command=command)
+        context = {
+            "made_by": shlex.join(["tclgraph", *sys.argv[1:]]),
+            "folder": str(folder),
+            "log": spec.name,
+            "kind": split.events.kind,
+            "split": str(split),
+            "model": model,
+            "fixed": fixed,
+            "command": command,
+        }
+        _print_json(search, trials, best, context)
         return
     title = f"{log}: {_count(trials)} of {len(search.combinations)} combinations"
     _print_trials(title, search, trials, split)
@@ -143,18 +153,23 @@ def _best(trials: "list[Trial]", budget: float) -> "Trial":
     raise InputError(f"no trial succeeded; the last error was: {trials[-1].error}")
 
 
-def _print_json(search: "Search", trials: "list[Trial]", best: "Trial", **context: str) -> None:
+def _print_json(
+    search: "Search", trials: "list[Trial]", best: "Trial", context: dict[str, Any]
+) -> None:
     from dataclasses import asdict
 
     from tclgraph.cli.terminal import print_json
+    from tclgraph.environment import environment
 
     print_json(
         {
             **context,
             "metric": search.metric,
             "combinations": len(search.combinations),
+            "untuned": search.untuned,
             "trials": [asdict(trial) for trial in trials],
             "best": asdict(best),
+            "environment": environment(),
         }
     )
 

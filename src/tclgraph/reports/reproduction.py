@@ -21,7 +21,13 @@ from tclgraph.reports.claims import claims_tables
 from tclgraph.reports.datasets import data_sets_table, with_and_without_filter
 from tclgraph.reports.figures import draw_curves, draw_sweep
 from tclgraph.reports.noise import noise_series, noise_table, robustness_table
-from tclgraph.reports.overall import best_heuristic, cost_table, learning_curves, overall_table
+from tclgraph.reports.overall import (
+    best_heuristic,
+    cost_table,
+    learning_curves,
+    overall_table,
+    tuning_table,
+)
 from tclgraph.reports.page import Figure, Section, write_report
 from tclgraph.reports.parts import parts_table
 from tclgraph.reports.reading import reading_table
@@ -47,7 +53,9 @@ _PROTOCOL = (
     "A streaming model is updated with every revealed event. A frozen model keeps the state after "
     "training. The heuristics are streaming rules without learned parameters. Each run is "
     "evaluated with the epoch that has the best validation MRR. No choice depends on test events.",
-    "Models use their default settings, at width 64, on every log. The paper tuned each model.",
+    "The baselines have the settings that a search has chosen for the log by validation events, if "
+    "there was one; the table of tuned settings has them. All other models have their defaults. "
+    "All models have width 64. The paper tuned each model.",
 )
 
 
@@ -134,6 +142,8 @@ def _overall_section(
     study: OverallStudy, results: Mapping[Entry, Results], folder: Path
 ) -> Section:
     tables = [overall_table(study, results)]
+    if any(entry.tuned for entry in study.entries):
+        tables.append(tuning_table(study))
     if any(row.outcomes for row in results.values()):
         tables += [
             *together_tables(study, results),

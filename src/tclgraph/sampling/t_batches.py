@@ -1,4 +1,4 @@
-"""Groups of events that can be processed in parallel, and the latest events of nodes.
+"""Groups of events that can be processed in parallel, and the latest instances of nodes.
 
 A model that updates both parties of each event has to process the events of a node in order, but
 events without a common node are independent. The groups are the t-batches of JODIE.
@@ -51,30 +51,34 @@ def _groups(source: IntArray, target: IntArray, num_nodes: int) -> IntArray:
     return group
 
 
-class LatestEvents:
-    """Finds a node's latest event before any event of a stretch of a stream.
+class LatestInstances:
+    """Finds a node's latest instance before any event of a stretch of a stream.
 
-    Only events in which the node has one role, source or target, are considered.
+    In contrast to `LastInstances` the stretch may begin anywhere in the stream, with the latest
+    instances before it. A self-loop counts as its source's instance.
 
-    >>> latest = LatestEvents(np.array([4, 2, 4]), first=7, earlier=np.array([-1, -1, 3, 6, -1]))
+    >>> before = np.array([-1, -1, 3, 6, -1, -1])
+    >>> latest = LatestInstances(np.array([4, 0, 2, 5, 0, 4]), first=14, earlier=before)
     >>> latest.before(np.array([4, 4, 4, 2, 3]), np.array([7, 8, 10, 8, 9])).tolist()
-    [-1, 7, 9, 3, 6]
+    [-1, 14, 19, 3, 6]
     """
 
     def __init__(self, node: IntArray, first: int = 0, earlier: IntArray | None = None) -> None:
-        """Take the nodes of the events from `first` on, and each node's latest `earlier` event."""
+        """Take the node of the instances from `first` on, and each node's latest one before."""
         self._first, self._earlier = first, earlier
-        # (node, event) as one number; the stride leaves room for the index after the last event.
+        is_second_side = np.zeros(len(node), dtype=bool)
+        is_second_side[1::2] = node[1::2] == node[0::2]
+        instance = np.flatnonzero(~is_second_side)
+        # (node, instance) as one number; the stride leaves room for what comes after the last.
         self._stride = len(node) + 1
-        number = node * self._stride + np.arange(len(node))
-        self._number = np.sort(number)
+        self._number = np.sort(node[instance] * self._stride + instance)
 
     def before(self, node: IntArray, event: IntArray) -> IntArray:
-        """Return the latest event of each node strictly before an event, or NONE."""
+        """Return the latest instance of each node strictly before an event, or NONE."""
         earlier = NONE if self._earlier is None else self._earlier[node]
         if not len(self._number):
             return np.broadcast_to(earlier, node.shape).copy()
-        entry = np.searchsorted(self._number, node * self._stride + event - self._first) - 1
+        entry = np.searchsorted(self._number, node * self._stride + 2 * event - self._first) - 1
         number = self._number[entry]
         is_known = (entry >= 0) & (number // self._stride == node)
         return np.where(is_known, self._first + number % self._stride, earlier)

@@ -10,6 +10,7 @@ from tclgraph.errors import InputError, did_you_mean
 from tclgraph.heuristics.rules import Heuristic, heuristics_for
 from tclgraph.studies.published import published_overall
 from tclgraph.studies.study import Entry, OpenLog, Role, Study
+from tclgraph.studies.tuned import tuned_settings
 
 STATIC = ("graphsage",)
 DISCRETE_TIME = ("ctdne", "dyngem", "dysat")
@@ -44,7 +45,8 @@ def overall_study(log: OpenLog, models: Sequence[str] = DEFAULT_MODELS) -> Overa
     """Return the comparison of these models.
 
     A model is a name in the registry, `heuristics` for all heuristics, or a name with settings:
-    `tcl:negative_pool=256`.
+    `tcl:negative_pool=256`. A baseline without settings has those that were tuned for this log, see
+    `tuned_settings`.
     """
     entries = sorted(_entries(models, log), key=lambda entry: list(Role).index(entry.role))
     return OverallStudy(
@@ -65,18 +67,23 @@ def _entries(models: Iterable[str], log: OpenLog) -> Iterator[Entry]:
 
 
 def _entry(model: str, log: OpenLog) -> Entry:
-    name, settings = _parse(model)
-    if name == "graphsage" and "aggregator" not in settings:
+    name, given = _parse(model)
+    tuned = None
+    if name in BASELINES and not given:
+        tuned = tuned_settings(name, log.spec.name, log.split)
+    settings = tuned.settings if tuned else given
+    if name == "graphsage" and settings.get("aggregator") is None:
         jobs = [log.job(name, {**settings, "aggregator": aggregator}) for aggregator in AGGREGATORS]
     else:
         jobs = [log.job(name, settings)]
     # The ranker is compared with the figures that the paper reports for its own model.
     published_as = "tcl" if name == "ranker" else name
     return Entry(
-        name=", ".join([name, *(f"{setting}={value}" for setting, value in settings.items())]),
+        name=", ".join([name, *(f"{setting}={value}" for setting, value in given.items())]),
         role=_role_of(name),
         jobs=tuple(jobs),
-        published={} if settings else published_overall(published_as, log.spec.name),
+        published={} if given else published_overall(published_as, log.spec.name),
+        tuned=tuned,
     )
 
 

@@ -18,6 +18,7 @@ from tclgraph.events.split import Split
 from tclgraph.jobs.job import Job, Part, digest_of, is_learned, read_outcome, read_ranks
 from tclgraph.jobs.outcome import Outcome
 from tclgraph.studies.published import PublishedFigure
+from tclgraph.studies.tuned import TunedSettings
 
 MAX_SEEDS = 64
 """Largest number of seeds of an entry; tables include all stored seeds up to this number."""
@@ -46,6 +47,8 @@ class Entry:
     max_seeds: int = MAX_SEEDS
     published: Mapping[str, PublishedFigure] = field(default_factory=dict)
     """The paper's figures by metric."""
+    tuned: TunedSettings | None = None
+    """Where the settings of the jobs come from if they were tuned; None: defaults, or as asked."""
 
     @property
     def is_learned(self) -> bool:
