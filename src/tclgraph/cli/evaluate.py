@@ -1,17 +1,21 @@
 """`tclgraph evaluate`: rank all targets for every test event."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from tclgraph.cli import options
+from tclgraph.cli.flag_groups import with_flags
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from tclgraph.evaluation.report import Report
+    from tclgraph.evaluation.rules import Rules
+    from tclgraph.events.log_spec import LogSpec
     from tclgraph.events.split import Split
     from tclgraph.models.interface import Model
 
@@ -19,7 +23,37 @@ _HEURISTICS = "heuristics"
 _SHOWN = ("MR", "MRR", "Hit@1", "Hit@10", "NDCG@10")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleOptions:
+    """Flags that say what an event is ranked among and what a model knows before it."""
+
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="paper: rank among all targets. tgb: the Temporal Graph Benchmark's split at the "
+            "time quantiles 0.70 and 0.85, and its candidates."
+        ),
+    ] = "paper"
+    update: Annotated[
+        Optional[str],
+        typer.Option(
+            help="When the state of the model follows the test events: streaming (after each), "
+            "every=N (after each block of N), frozen (it ends with train) or frozen=valid. "
+            "Default: streaming; with --protocol tgb, both every=200 and streaming."
+        ),
+    ] = None
+    mask_seen: Annotated[
+        bool,
+        typer.Option(
+            "--mask-seen",
+            help="Remove the other targets that the source has interacted with from each ranking.",
+        ),
+    ] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap intervals.")] = 0
+
+
 @options.with_log_options
+@with_flags("rules", RuleOptions)
 def evaluate(
     run: Annotated[
         Optional[Path], typer.Argument(help="Folder of a run. Without it, give --model and --data.")
@@ -29,50 +63,77 @@ def evaluate(
         typer.Option(help="Name of a model to fit and evaluate, or `heuristics` for all of them."),
     ] = None,
     data: Annotated[Optional[str], typer.Option(help="Catalog name or path of a file.")] = None,
-    update: Annotated[
-        str,
-        typer.Option(
-            help="When the state of the model follows the test events: streaming (after each), "
-            "every=N (after each block of N), frozen (it ends with train) or frozen=valid."
-        ),
-    ] = "streaming",
-    mask_seen: Annotated[
-        bool,
-        typer.Option(
-            "--mask-seen",
-            help="Remove the other targets that the source has interacted with from each ranking.",
-        ),
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap intervals.")] = 0,
     as_json: options.Json = False,
     *,
+    rules: RuleOptions,
     spec_for: options.SpecFor,
 ) -> None:
     """Rank all targets for every test event: MR, MRR, Hit@k and NDCG, for repeats and new pairs."""
     from tclgraph.cli.runs import read_log_spec
     from tclgraph.cli.terminal import open_log, progress
     from tclgraph.evaluation import protocol
-    from tclgraph.evaluation.update import Update
 
     # Check all arguments before reading the log, which can take long.
-    Update.parse(update)
+    all_rules = _all_rules(rules)
     fitted_models = _fitted_models(run, model, data)
-    if run is not None:
-        options.refuse_log_options(spec_for, run)
-    spec = read_log_spec(run) if run is not None else spec_for(str(data))
-    split = open_log(spec)
-    reports = []
-    for fitted in fitted_models(split):
-        with progress(fitted.name) as show:
-            report = protocol.evaluate(
-                fitted, split, update=update, mask_seen=mask_seen, seed=seed, progress=show
-            )
-        reports.append(report)
-    if as_json:
-        origin = {"data": spec.log if run is None else Path(spec.log).name, "file": spec.file}
-        _print_json(reports, {**origin, "parts": split.sizes}, is_comparison=model == _HEURISTICS)
+    if run is None:
+        spec = _with_split_of(rules.protocol, spec_for(str(data)))
     else:
-        _print(spec.log, reports, is_comparison=model == _HEURISTICS)
+        options.refuse_log_options(spec_for, run)
+        spec = read_log_spec(run)
+    split = open_log(spec)
+    reports: list[list[Report]] = [[] for _ in all_rules]
+    for fitted in fitted_models(split):
+        for arguments, reports_by_rule in zip(all_rules, reports, strict=True):
+            with progress(fitted.name) as show:
+                report = protocol.evaluate(fitted, split, progress=show, **arguments)
+            reports_by_rule.append(report)
+    if as_json:
+        data_name = spec.log if run is None else Path(spec.log).name
+        origin: dict[str, Any] = {"data": data_name, "file": spec.file, "parts": split.sizes}
+        if settings := fitted.settings():
+            origin["settings"] = settings
+        _print_json(reports, origin, is_comparison=model == _HEURISTICS)
+        return
+    for reports_by_rule in reports:
+        _print(spec.log, reports_by_rule, is_comparison=model == _HEURISTICS)
+    if len(reports) > 1:
+        print("\nfigures under different update rules must not be compared")
+
+
+def _all_rules(rules: RuleOptions) -> "list[Rules]":
+    """Return the rules of each evaluation; the protocol tgb has two update rules."""
+    from tclgraph.evaluation.tgb import UPDATES, check_protocol
+    from tclgraph.evaluation.update import Update
+
+    is_tgb = check_protocol(rules.protocol, mask_seen=rules.mask_seen) == "tgb"
+    updates: tuple[str, ...] = UPDATES if is_tgb else ("streaming",)
+    if rules.update is not None:
+        Update.parse(rules.update)
+        updates = (rules.update,)
+    return [
+        {
+            "protocol": rules.protocol,
+            "update": update,
+            "mask_seen": rules.mask_seen,
+            "seed": rules.seed,
+        }
+        for update in updates
+    ]
+
+
+def _with_split_of(protocol: str, spec: "LogSpec") -> "LogSpec":
+    """Return a log with the split of the protocol, if the protocol has its own."""
+    from dataclasses import replace
+
+    from tclgraph.errors import InputError
+    from tclgraph.evaluation.tgb import SHARES
+
+    if protocol != "tgb":
+        return spec
+    if given := {"--split", "--split-by", "--seen-only"} & set(spec.flags()):
+        raise InputError(f"the protocol tgb has its own split; leave out {' '.join(sorted(given))}")
+    return replace(spec, split=SHARES, split_by="quantiles")
 
 
 def _fitted_models(
@@ -101,17 +162,29 @@ def _fitted_models(
     return lambda split: [model.fit(split)]
 
 
-def _print_json(reports: "list[Report]", log: dict[str, Any], *, is_comparison: bool) -> None:
+def _print_json(reports: "list[list[Report]]", log: dict[str, Any], *, is_comparison: bool) -> None:
+    """Print the reports by one rule, or by update rule if there are several."""
     from tclgraph import __version__
     from tclgraph.cli.terminal import print_json
     from tclgraph.environment import environment
 
     origin = {**log, "version": __version__, "machine": environment()}
-    if is_comparison:
-        heuristics = [report.to_json() for report in reports]
-        print_json({"model": _HEURISTICS, **origin, "heuristics": heuristics})
+    by_update = {
+        reports_by_rule[0].update: _document(reports_by_rule, is_comparison=is_comparison)
+        for reports_by_rule in reports
+    }
+    first = next(iter(by_update.values()))
+    if len(by_update) == 1:
+        print_json({**first, **origin})
     else:
-        print_json({**reports[0].to_json(), **origin})
+        print_json({"model": first["model"], **origin, "updates": by_update})
+
+
+def _document(reports: "list[Report]", *, is_comparison: bool) -> dict[str, Any]:
+    """Return the reports under one rule as JSON values."""
+    if is_comparison:
+        return {"model": _HEURISTICS, "heuristics": [report.to_json() for report in reports]}
+    return reports[0].to_json()
 
 
 def _print(log: str, reports: "list[Report]", *, is_comparison: bool) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
+from tclgraph.evaluation.rules import Rules
+from tclgraph.evaluation.tgb import Protocol, TrueTargets, check_protocol, check_split
 from tclgraph.evaluation.update import Update
 from tclgraph.events.download import Progress
 from tclgraph.events.pair_history import PairHistory
@@ -39,27 +41,28 @@ def evaluate(
     model: Model,
     split: Split,
     *,
-    part: Literal["valid", "test"] = "test",
-    update: str = "streaming",
-    mask_seen: bool = False,
-    seed: int = 0,
     with_heuristics: bool = True,
     progress: Progress | None = None,
+    **rules: Unpack[Rules],
 ) -> Report:
     """Rank every event of a part with a fitted model and return the metrics.
 
     The state of the model is rebuilt first, so a second call gives the same report.
 
-    - `update` says when the state follows the events: "streaming", "every=N", "frozen" or
-      "frozen=valid" (see `Update`).
-    - `mask_seen` removes from each ranking the other targets that the source has interacted with.
-    - `seed` is the seed of the bootstrap intervals.
     - `with_heuristics` adds the reports of the heuristics, unless the model is a heuristic.
     - `progress` is called with the number of events that were replayed or ranked and the total.
+
+    The rules (see `Rules`) are keyword arguments too:
+
+    - `protocol` says which targets an event is ranked among: "paper" (the default), or "tgb" for
+      those of the Temporal Graph Benchmark, which needs its split.
+    - `part` is the part of the split to rank, "test" (the default) or "valid".
+    - `update` says when the state follows the events: "streaming" (the default), "every=N",
+      "frozen" or "frozen=valid" (see `Update`).
+    - `mask_seen` removes from each ranking the other targets that the source has interacted with.
+    - `seed` is the seed of the bootstrap intervals.
     """
-    evaluation = _Evaluation(
-        split=split, part=part, update=Update.parse(update), mask_seen=mask_seen, seed=seed
-    )
+    evaluation = _Evaluation(split=split, **rules)
     if not with_heuristics or isinstance(model, Heuristic):
         return evaluation.run(model, progress)
     heuristics = heuristics_for(split.events.kind)
@@ -79,9 +82,7 @@ def validate(model: Model, split: Split, *, max_events: int | None = None) -> Re
     consecutive events that are spread evenly. The model observes the other events without ranking
     them. Training uses this to compare epochs quickly.
     """
-    evaluation = _Evaluation(
-        split=split, part="valid", update=Update("streaming"), max_events=max_events
-    )
+    evaluation = _Evaluation(split=split, part="valid", max_events=max_events)
     return evaluation.run(model, progress=None)
 
 
@@ -90,11 +91,17 @@ class _Evaluation:
     """The rules of an evaluation, which can be applied to several models."""
 
     split: Split
-    part: Literal["valid", "test"]
-    update: Update
+    protocol: str = "paper"
+    part: Literal["valid", "test"] = "test"
+    update: str = "streaming"
     mask_seen: bool = False
     seed: int = 0
     max_events: int | None = None
+
+    def __post_init__(self) -> None:
+        Update.parse(self.update)
+        if self._protocol == "tgb":
+            check_split(self.split)
 
     def run(self, model: Model, progress: Progress | None) -> Report:
         """Rank the events of the part with a model."""
@@ -117,7 +124,8 @@ class _Evaluation:
             kind=self.split.events.kind,
             split=str(self.split),
             part=self.part,
-            update=str(self.update),
+            update=str(self._update),
+            protocol=self._protocol,
             masks_seen=self.mask_seen,
             seed=self.seed,
             targets=len(candidates),
@@ -136,12 +144,20 @@ class _Evaluation:
             return slice(self.split.train_end, self.split.valid_end)
         return slice(self.split.valid_end, len(self.split.events))
 
+    @property
+    def _update(self) -> Update:
+        return Update.parse(self.update)
+
+    @property
+    def _protocol(self) -> Protocol:
+        return check_protocol(self.protocol, mask_seen=self.mask_seen)
+
     def _events(self) -> EventStream:
         return self.split.events[self._bounds]
 
     def _history(self) -> EventStream:
         """Return the events that the model observes before the first event of the part."""
-        if self.update.kind == "frozen" and self.update.frozen_after == "train":
+        if self._update.kind == "frozen" and self._update.frozen_after == "train":
             return self.split.train
         return self.split.events[: self._bounds.start]
 
@@ -151,15 +167,19 @@ class _Evaluation:
         """Return the ranks of the ranked events, and which events were ranked."""
         num_targets = self.split.events.num_targets
         seen = _SeenTargets(self.split.events[: self._bounds.start]) if self.mask_seen else None
+        true_targets = TrueTargets(events) if self._protocol == "tgb" else None
         blocks = []
         is_ranked = np.zeros(len(events), dtype=bool)
         start = 0
         for run, is_sampled in _runs(events, self.max_events):
             if is_sampled:
-                for block, scores in _score_blocks(model, run, self.update, num_targets):
+                for block, scores in _score_blocks(model, run, self._update, num_targets):
                     masked = scores if seen is None else seen.mask(scores, block)
                     # In a one-mode graph, not every node is a target of the data set.
-                    blocks.append(rank(masked, block.target, candidates))
+                    ranks = rank(masked, block.target, candidates)
+                    if true_targets is not None:
+                        ranks = true_targets.leave_out(ranks, masked, block, candidates)
+                    blocks.append(ranks)
                     counter.add(len(block))
             else:
                 model.observe(run)

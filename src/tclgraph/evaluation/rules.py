@@ -1,0 +1,21 @@
+"""The rules of an evaluation, as `evaluate` takes them."""
+
+from typing import Literal, TypedDict
+
+
+class Rules(TypedDict, total=False):
+    """Arguments of `evaluate` that say which events are ranked and what a model knows of them."""
+
+    protocol: str
+    """Which targets an event is ranked among: "paper" (the default) for all targets, "tgb" for
+    those of the Temporal Graph Benchmark; see `evaluation.tgb`."""
+    part: Literal["valid", "test"]
+    """Part of the split whose events are ranked; "test" by default."""
+    update: str
+    """When the state of the model follows the events: "streaming" (the default), "every=N",
+    "frozen" or "frozen=valid"; see `Update`."""
+    mask_seen: bool
+    """Whether the other targets that the source has interacted with are removed from each
+    ranking; False by default."""
+    seed: int
+    """Seed of the bootstrap intervals; 0 by default."""
