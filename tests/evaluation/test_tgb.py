@@ -117,7 +117,7 @@ def test_the_mrr_is_that_of_the_official_evaluator(seed: int) -> None:
     assert report.tie_spread > 3
     np.testing.assert_array_equal(1 / report.ranks, exactly(figures["mrr"]))
     assert report["MRR"] == pytest.approx(exactly(figures["mrr"]).mean(), abs=1e-9)
-    assert report["MRR"] == pytest.approx(figures["mrr"].mean(), abs=1e-7)
+    assert report["MRR"] == pytest.approx(figures["mrr"].mean(), abs=1e-8)
     assert report["Hit@10"] == pytest.approx(100 * figures["hits@10"].mean())
     # The candidates matter: the paper's protocol ranks the same scores otherwise.
     assert abs(report["MRR"] - evaluate(model, split)["MRR"]) > 1e-4

@@ -95,7 +95,9 @@ def evaluate(
             origin["settings"] = settings
         _print_json(reports, origin, is_comparison=model == _HEURISTICS)
         return
-    for reports_by_rule in reports:
+    for number, reports_by_rule in enumerate(reports):
+        if number:
+            print()
         _print(spec.log, reports_by_rule, is_comparison=model == _HEURISTICS)
     if len(reports) > 1:
         print("\nfigures under different update rules must not be compared")
