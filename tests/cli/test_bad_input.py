@@ -114,6 +114,9 @@ def test_a_parquet_file_with_wrong_types_is_refused(cli: Cli, tmp_path: Path) ->
     assert_refused(cli("describe", "log.parquet"), "column 'source' has type Float64")
 
 
+TGB = ["evaluate", "--model", "edgebank", "--data", "log.csv", "--protocol", "tgb"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -144,6 +147,15 @@ def test_a_parquet_file_with_wrong_types_is_refused(cli: Cli, tmp_path: Path) ->
             ["evaluate", "--model", "edgebank", "--data", "log.csv", "--simultaneous", "apart"],
             "unknown rule for simultaneous events 'apart'; give in-order, together or both",
         ),
+        (
+            ["evaluate", "--model", "edgebank", "--data", "log.csv", "--protocol", "tbg"],
+            "unknown protocol 'tbg'; did you mean \"tgb\"?",
+        ),
+        (
+            [*TGB, "--split", "60/20/20", "--seen-only"],
+            "the protocol tgb has its own split; leave out --seen-only --split",
+        ),
+        ([*TGB, "--mask-seen"], "leave out --mask-seen"),
         (["evaluate", "--model", "edgebank"], "give the folder of a run, or --model and --data"),
         (["evaluate", "run", "--model", "edgebank"], "leave out --model and --data"),
     ],

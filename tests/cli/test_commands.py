@@ -181,3 +181,43 @@ def test_ctrl_c_exits_at_once(tmp_path: Path, imported: str, seconds: float) -> 
     assert process.returncode == 130
     assert out == ""
     assert all(line.startswith("import time:") for line in err.splitlines())
+
+
+def test_the_protocol_of_tgb_shows_both_update_rules(cli: Cli, log: Path) -> None:
+    arguments = ("evaluate", "--data", "log.csv", "--protocol", "tgb", "--model")
+    code, out, _ = cli(*arguments, "own-recency")
+    assert code == 0
+    for rule in ("every=200", "streaming"):
+        assert f"split 70/15/15 of time quantiles | update {rule} (" in out
+    assert "different update rules must not be compared" in out
+    document = json.loads(cli(*arguments, "own-recency", "--json")[1])
+    assert (document["model"], document["parts"]["test"]) == ("own-recency", 60)
+    assert list(document["updates"]) == ["every=200", "streaming"]
+    for rule, report in document["updates"].items():
+        assert (report["update"], report["protocol"]) == (rule, "tgb")
+    # All test events are one block of 200, so only one rule knows what test repeats.
+    by_rule = [report["metrics"]["MRR"] for report in document["updates"].values()]
+    assert by_rule[0] < by_rule[1]
+    single = json.loads(cli(*arguments, "own-recency", "--update", "every=200", "--json")[1])
+    assert single["metrics"] == document["updates"]["every=200"]["metrics"]
+    assert single["data"] == document["data"] == "log.csv"
+    code, out, _ = cli(*arguments, "heuristics")
+    assert code == 0
+    assert out.count("edgebank-window") == 2
+    document = json.loads(cli(*arguments, "heuristics", "--json")[1])
+    for report in document["updates"].values():
+        assert report["heuristics"][0]["model"] == "popularity"
+
+
+def test_a_run_has_the_split_of_tgb_or_is_refused(cli: Cli, log: Path) -> None:
+    train = ("train", "log.csv", "--model", "own-recency", "--run")
+    assert cli(*train, "paper")[0] == 0
+    assert cli(*train, "tgb", "--split", "70/15/15", "--split-by", "quantiles")[0] == 0
+    code, _, err = cli("evaluate", "paper", "--protocol", "tgb")
+    assert code == 2
+    assert "this split is 70/15/15 of rows; train with --split 70/15/15 --split-by quantiles" in err
+    of_run = json.loads(cli("evaluate", "tgb", "--protocol", "tgb", "--json")[1])
+    fitted = ("evaluate", "--data", "log.csv", "--model", "own-recency", "--protocol", "tgb")
+    of_model = json.loads(cli(*fitted, "--json")[1])
+    for rule, report in of_run["updates"].items():
+        assert report["metrics"] == of_model["updates"][rule]["metrics"]

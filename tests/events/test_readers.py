@@ -215,6 +215,40 @@ def test_the_tgn_format(tmp_path: Path) -> None:
     assert notices == ["ml_wikipedia.csv: u is the source, i is the target, ts is the time"]
 
 
+TGB_FILES = {
+    "tgbl-wiki_edgelist_v2.csv": JODIE.replace("0.0,0,-0.175", "0,0,-0.175"),
+    "tgbl-review_edgelist_v2.csv": "ts,source,target,weight\n0,0,0,5.0\n36,1,0,4.0\n77,0,1,1.0\n",
+    # The header has a name more than the rows have fields.
+    "tgbl-coin_edgelist_v2.csv": (
+        "day,src,dst,callsign,typecode\n0,0,0,5.0\n36,1,0,4.0\n77,0,1,1.0\n"
+    ),
+    "tgbl-flight_edgelist.csv": (
+        "day,src,dst,callsign,typecode\n"
+        "1970-01-01,0,0,AB1,B738\n1970-01-02,1,0,,\n1970-01-03,0,1,AB3,A320\n"
+    ),
+    "tgbl-flight_edgelist_v2.csv": (
+        "timestamp,src,dst,callsign,typecode\n0,0,0,AB1,B738\n36,1,0,,\n77,0,1,AB3,A320\n"
+    ),
+    "tgbl-comment_edgelist.csv": (
+        "ts,src,dst,subreddit,num_words,score\n0,0,0,x,9,1\n36,1,0,y,1,-2\n77,0,1,x,2,3\n"
+    ),
+    "tgbl-uci_edgelist.csv": "u,i,ts,label,idx\n0,0,0.0,0,1\n1,0,36.0,0,2\n0,1,77.0,0,3\n",
+}
+
+
+@pytest.mark.parametrize("name", TGB_FILES)
+def test_the_files_of_tgb(tmp_path: Path, name: str) -> None:
+    stream = read_file(write(tmp_path, name, TGB_FILES[name]), notify=lambda _: None)
+    assert [stream.sources.key(source) for source in stream.source] == [0, 1, 0]
+    assert [stream.targets.key(target) for target in stream.target] == [0, 0, 1]
+    days = name == "tgbl-flight_edgelist.csv"
+    assert [int(time) for time in stream.time] == ([0, 86_400, 172_800] if days else [0, 36, 77])
+    has_weight = "weight" in TGB_FILES[name] or "coin" in name
+    assert (stream.weight is not None) == has_weight
+    if stream.weight is not None:
+        assert stream.weight.tolist() == [5, 4, 1]
+
+
 def test_sorting_an_unsorted_file_gives_a_notice(tmp_path: Path) -> None:
     notices: list[str] = []
     path = write(tmp_path, "mixed.csv", "source,target,time\nbob,jam,2\nann,tea,1\nann,jam,3\n")

@@ -136,3 +136,41 @@ def test_a_split_without_its_later_parts_has_no_key_of_them(stream: EventStream)
             sources = targets = sources | targets
         assert set(early.events.sources.keys) == sources
         assert set(early.events.targets.keys) == targets
+
+
+def test_an_event_exactly_at_a_quantile_is_in_the_earlier_part() -> None:
+    # The quantiles 0.5 and 0.8 of these eleven times are 5 and 8.
+    parts = EventStream.from_columns(range(11), range(11), range(11)).split(
+        0.5, 0.3, by="quantiles"
+    )
+    assert parts.train.time.tolist() == [0, 1, 2, 3, 4, 5]
+    assert parts.valid.time.tolist() == [6, 7, 8]
+    assert parts.test.time.tolist() == [9, 10]
+    assert str(parts) == "50/30/20 of time quantiles"
+
+
+def test_simultaneous_events_at_a_quantile_stay_together() -> None:
+    time = [0, 1, 2, 3, 3, 3, 3, 4, 5, 6, 7]
+    parts = EventStream.from_columns(range(11), range(11), time).split(0.4, 0.3, by="quantiles")
+    assert parts.sizes == {"train": 7, "valid": 1, "test": 3}  # cuts at 3 and 4
+
+
+@given(streams(min_events=6))
+def test_parts_at_quantiles_are_those_of_tgb(stream: EventStream) -> None:
+    try:
+        parts = stream.split(0.70, 0.15, by="quantiles")
+    except InputError:
+        return  # a part is empty, or there is only one target
+    valid_time, test_time = np.quantile(stream.time, [0.70, 0.85])
+    is_valid = (stream.time > valid_time) & (stream.time <= test_time)
+    for part, is_part in (
+        (parts.train, stream.time <= valid_time),
+        (parts.valid, is_valid),
+        (parts.test, stream.time > test_time),
+    ):
+        np.testing.assert_array_equal(part.time, stream.time[is_part])
+
+
+def test_wikipedia_has_the_parts_of_tgbl_wiki() -> None:
+    parts = wikipedia().split(0.70, 0.15, by="quantiles")
+    assert parts.sizes == {"train": 110_232, "valid": 23_621, "test": 23_621}

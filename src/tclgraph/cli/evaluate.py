@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tclgraph.evaluation.report import Report
+    from tclgraph.evaluation.rules import Rules
+    from tclgraph.events.log_spec import LogSpec
     from tclgraph.events.split import Split
     from tclgraph.models.interface import Model
 
@@ -23,15 +25,23 @@ _SHOWN = ("MR", "MRR", "Hit@1", "Hit@10", "NDCG@10")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOptions:
-    """Flags that say what a model knows of the events before it ranks one."""
+    """Flags that say what an event is ranked among and what a model knows before it."""
 
-    update: Annotated[
+    protocol: Annotated[
         str,
         typer.Option(
-            help="When the state of the model follows the test events: streaming (after each), "
-            "every=N (after each block of N), frozen (it ends with train) or frozen=valid."
+            help="paper: rank among all targets. tgb: the Temporal Graph Benchmark's split at the "
+            "time quantiles 0.70 and 0.85, and its candidates."
         ),
-    ] = "streaming"
+    ] = "paper"
+    update: Annotated[
+        Optional[str],
+        typer.Option(
+            help="When the state of the model follows the test events: streaming (after each), "
+            "every=N (after each block of N), frozen (it ends with train) or frozen=valid. "
+            "Default: streaming; with --protocol tgb, both every=200 and streaming."
+        ),
+    ] = None
     simultaneous: Annotated[
         Optional[str],
         typer.Option(
@@ -70,36 +80,80 @@ def evaluate(
     from tclgraph.cli.runs import read_log_spec
     from tclgraph.cli.terminal import open_log, progress
     from tclgraph.evaluation import protocol
-    from tclgraph.evaluation.simultaneous import check_simultaneous, rules_for_tables
+    from tclgraph.evaluation.simultaneous import rules_for_tables
     from tclgraph.evaluation.update import Update
 
     # Check all arguments before reading the log, which can take long.
-    rule = Update.parse(rules.update)
-    if rules.simultaneous is not None:
-        check_simultaneous(rules.simultaneous)
+    all_rules = _all_rules(rules)
     fitted_models = _fitted_models(run, model, data)
-    if run is not None:
-        options.refuse_log_options(spec_for, run)
-    spec = read_log_spec(run) if run is not None else spec_for(str(data))
-    split = open_log(spec)
-    reports = []
-    for fitted in fitted_models(split):
-        with progress(fitted.name) as show:
-            report = protocol.evaluate(
-                fitted,
-                split,
-                update=rules.update,
-                simultaneous=rules.simultaneous or rules_for_tables(split.events, rule),
-                mask_seen=rules.mask_seen,
-                seed=rules.seed,
-                progress=show,
-            )
-        reports.append(report)
-    if as_json:
-        origin = {"data": spec.log if run is None else Path(spec.log).name, "file": spec.file}
-        _print_json(reports, {**origin, "parts": split.sizes}, is_comparison=model == _HEURISTICS)
+    if run is None:
+        spec = _with_split_of(rules.protocol, spec_for(str(data)))
     else:
-        _print(spec.log, reports, is_comparison=model == _HEURISTICS)
+        options.refuse_log_options(spec_for, run)
+        spec = read_log_spec(run)
+    split = open_log(spec)
+    for arguments in all_rules:
+        if rules.simultaneous is None:
+            update = Update.parse(arguments["update"])
+            arguments["simultaneous"] = rules_for_tables(split.events, update)
+    reports: list[list[Report]] = [[] for _ in all_rules]
+    for fitted in fitted_models(split):
+        for arguments, reports_by_rule in zip(all_rules, reports, strict=True):
+            with progress(fitted.name) as show:
+                report = protocol.evaluate(fitted, split, progress=show, **arguments)
+            reports_by_rule.append(report)
+    if as_json:
+        data_name = spec.log if run is None else Path(spec.log).name
+        origin: dict[str, Any] = {"data": data_name, "file": spec.file, "parts": split.sizes}
+        if settings := fitted.settings():
+            origin["settings"] = settings
+        _print_json(reports, origin, is_comparison=model == _HEURISTICS)
+        return
+    for number, reports_by_rule in enumerate(reports):
+        if number:
+            print()
+        _print(spec.log, reports_by_rule, is_comparison=model == _HEURISTICS)
+    if len(reports) > 1:
+        print("\nfigures under different update rules must not be compared")
+
+
+def _all_rules(rules: RuleOptions) -> "list[Rules]":
+    """Return the rules of each evaluation; the protocol tgb has two update rules."""
+    from tclgraph.evaluation.simultaneous import check_simultaneous
+    from tclgraph.evaluation.tgb import UPDATES, check_protocol
+    from tclgraph.evaluation.update import Update
+
+    is_tgb = check_protocol(rules.protocol, mask_seen=rules.mask_seen) == "tgb"
+    updates: tuple[str, ...] = UPDATES if is_tgb else ("streaming",)
+    if rules.update is not None:
+        Update.parse(rules.update)
+        updates = (rules.update,)
+    simultaneous = rules.simultaneous or "in-order"
+    check_simultaneous(simultaneous)
+    return [
+        {
+            "protocol": rules.protocol,
+            "update": update,
+            "simultaneous": simultaneous,
+            "mask_seen": rules.mask_seen,
+            "seed": rules.seed,
+        }
+        for update in updates
+    ]
+
+
+def _with_split_of(protocol: str, spec: "LogSpec") -> "LogSpec":
+    """Return a log with the split of the protocol, if the protocol has its own."""
+    from dataclasses import replace
+
+    from tclgraph.errors import InputError
+    from tclgraph.evaluation.tgb import SHARES
+
+    if protocol != "tgb":
+        return spec
+    if given := {"--split", "--split-by", "--seen-only"} & set(spec.flags()):
+        raise InputError(f"the protocol tgb has its own split; leave out {' '.join(sorted(given))}")
+    return replace(spec, split=SHARES, split_by="quantiles")
 
 
 def _fitted_models(
@@ -128,17 +182,29 @@ def _fitted_models(
     return lambda split: [model.fit(split)]
 
 
-def _print_json(reports: "list[Report]", log: dict[str, Any], *, is_comparison: bool) -> None:
+def _print_json(reports: "list[list[Report]]", log: dict[str, Any], *, is_comparison: bool) -> None:
+    """Print the reports by one rule, or by update rule if there are several."""
     from tclgraph import __version__
     from tclgraph.cli.terminal import print_json
     from tclgraph.environment import environment
 
     origin = {**log, "version": __version__, "machine": environment()}
-    if is_comparison:
-        heuristics = [report.to_json() for report in reports]
-        print_json({"model": _HEURISTICS, **origin, "heuristics": heuristics})
+    by_update = {
+        reports_by_rule[0].update: _document(reports_by_rule, is_comparison=is_comparison)
+        for reports_by_rule in reports
+    }
+    first = next(iter(by_update.values()))
+    if len(by_update) == 1:
+        print_json({**first, **origin})
     else:
-        print_json({**reports[0].to_json(), **origin})
+        print_json({"model": first["model"], **origin, "updates": by_update})
+
+
+def _document(reports: "list[Report]", *, is_comparison: bool) -> dict[str, Any]:
+    """Return the reports under one rule as JSON values."""
+    if is_comparison:
+        return {"model": _HEURISTICS, "heuristics": [report.to_json() for report in reports]}
+    return reports[0].to_json()
 
 
 def _print(log: str, reports: "Sequence[Report]", *, is_comparison: bool) -> None:

@@ -53,7 +53,10 @@ _LOG_OPTIONS = {
         help="Percentages of train/valid/test. Default: the paper's for its data sets, else "
         "70/15/15."
     ),
-    "split_by": typer.Option(help="Split by shares of the rows or of the time span: rows or time."),
+    "split_by": typer.Option(
+        help="Split by shares of the rows or of the time span, or at quantiles of the event times, "
+        "where simultaneous events stay together: rows, time or quantiles."
+    ),
     "seen_only": typer.Option(
         "--seen-only",
         help="Drop valid and test events whose source is never a source in train or whose target "

@@ -21,6 +21,7 @@ from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
 from tclgraph.evaluation.rules import Rules
 from tclgraph.evaluation.simultaneous import Step, check_simultaneous, num_revealed, steps
+from tclgraph.evaluation.tgb import Protocol, TrueTargets, check_protocol, check_split
 from tclgraph.evaluation.update import Update
 from tclgraph.events.download import Progress
 from tclgraph.events.pair_history import PairHistory
@@ -54,6 +55,8 @@ def evaluate(
 
     The rules (see `Rules`) are keyword arguments too:
 
+    - `protocol` says which targets an event is ranked among: "paper" (the default), or "tgb" for
+      those of the Temporal Graph Benchmark, which needs its split.
     - `part` is the part of the split to rank, "test" (the default) or "valid".
     - `update` says when the state follows the events: "streaming" (the default), "every=N",
       "frozen" or "frozen=valid" (see `Update`).
@@ -101,6 +104,7 @@ class _Evaluation:
     """The rules of an evaluation, which can be applied to several models."""
 
     split: Split
+    protocol: str = "paper"
     part: Literal["valid", "test"] = "test"
     update: str = "streaming"
     simultaneous: str = "in-order"
@@ -112,6 +116,8 @@ class _Evaluation:
     def __post_init__(self) -> None:
         Update.parse(self.update)
         check_simultaneous(self.simultaneous)
+        if self._protocol == "tgb":
+            check_split(self.split)
 
     def run(self, model: Model, progress: Progress | None) -> Report:
         """Rank the events of the part with a model."""
@@ -137,6 +143,7 @@ class _Evaluation:
             part=self.part,
             update=str(self._update),
             simultaneous=self.simultaneous,
+            protocol=self._protocol,
             masks_seen=self.mask_seen,
             seed=self.seed,
             targets=len(candidates),
@@ -168,6 +175,10 @@ class _Evaluation:
         """Number of events that are revealed before each event is ranked."""
         return num_revealed(self.split.events.time, is_together=self._is_together)
 
+    @property
+    def _protocol(self) -> Protocol:
+        return check_protocol(self.protocol, mask_seen=self.mask_seen)
+
     def _events(self) -> EventStream:
         return self.split.events[self._bounds]
 
@@ -190,6 +201,7 @@ class _Evaluation:
         num_targets = self.split.events.num_targets
         revealed, first = self._num_revealed, self._bounds.start
         seen = _SeenTargets(self.split.events, revealed, first) if self.mask_seen else None
+        true_targets = TrueTargets(events) if self._protocol == "tgb" else None
         withheld, is_together = self._withheld(), self._is_together
         blocks = []
         is_ranked = np.zeros(len(events), dtype=bool)
@@ -200,7 +212,10 @@ class _Evaluation:
                 for block, scores in _score_blocks(model, run_steps, num_targets):
                     masked = scores if seen is None else seen.mask(scores, block)
                     # In a one-mode graph, not every node is a target of the data set.
-                    blocks.append(rank(masked, block.target, candidates))
+                    ranks = rank(masked, block.target, candidates)
+                    if true_targets is not None:
+                        ranks = true_targets.leave_out(ranks, masked, block, candidates)
+                    blocks.append(ranks)
                     counter.add(len(block))
             else:
                 model.observe(run)

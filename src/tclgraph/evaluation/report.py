@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from tclgraph.arrays import FloatArray
 from tclgraph.evaluation.metrics import METRIC_NAMES, METRICS, Intervals, Metrics
+from tclgraph.evaluation.tgb import Protocol
 from tclgraph.evaluation.update import Update
 from tclgraph.events.stream import GraphKind
 
@@ -38,11 +39,13 @@ class Report:
     simultaneous: str
     """Whether events of the same time are revealed `in-order`, or `together` after the last of them
     is ranked."""
+    protocol: Protocol = "paper"
+    """Which targets an event is ranked among: all, or those of TGB (see `evaluation.tgb`)."""
     masks_seen: bool
     seed: int
     """Seed of the bootstrap intervals."""
     targets: int
-    """Number of candidates in every ranking."""
+    """Number of candidates in every ranking; TGB leaves out a few of them for some events."""
     groups: dict[Group, GroupReport]
     tie_spread: float
     """Mean pessimistic minus mean optimistic rank; large if many targets have equal scores."""
@@ -73,11 +76,12 @@ class Report:
 
     @property
     def rules(self) -> str:
-        """One line with the graph kind, the split and the update rule."""
+        """One line with the graph kind, the split, the update rule and the protocol of TGB."""
         return (
             f"kind {self.kind} | split {self.split} | update {self.update} "
             f"({Update.parse(self.update).meaning})"
             + " | simultaneous events together" * (self.simultaneous == "together")
+            + " | protocol tgb" * (self.protocol == "tgb")
             + " | seen masked" * self.masks_seen
         )
 
@@ -91,6 +95,7 @@ class Report:
             "part": self.part,
             "update": self.update,
             "simultaneous": self.simultaneous,
+            **({"protocol": self.protocol} if self.protocol == "tgb" else {}),
             "masks_seen": self.masks_seen,
             "events": self.num_events,
             "targets": self.targets,

@@ -6,6 +6,9 @@ from typing import Literal, TypedDict
 class Rules(TypedDict, total=False):
     """Arguments of `evaluate` that say which events are ranked and what a model knows of them."""
 
+    protocol: str
+    """Which targets an event is ranked among: "paper" (the default) for all targets, "tgb" for
+    those of the Temporal Graph Benchmark; see `evaluation.tgb`."""
     part: Literal["valid", "test"]
     """Part of the split whose events are ranked; "test" by default."""
     update: str

@@ -11,7 +11,7 @@ from tclgraph.events.stream import Notify
 _COMMON_NAMES = {
     "source": ("source", "src", "user_id", "user", "u", "sender", "from", "source_id", "customer"),
     "target": ("target", "dst", "item_id", "item", "i", "receiver", "to", "target_id", "product"),
-    "time": ("time", "timestamp", "ts", "t", "datetime", "date", "unixts", "created_at"),
+    "time": ("time", "timestamp", "ts", "t", "datetime", "date", "day", "unixts", "created_at"),
 }
 _LABEL_NAMES = ("label", "state_label")
 _WEIGHT_NAMES = ("weight",)

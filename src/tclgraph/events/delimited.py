@@ -26,6 +26,9 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The header of the JODIE data sets names four columns; a fifth name stands for all features.
 _JODIE_HEADER = ["user_id", "item_id", "timestamp", "state_label"]
+# The header of tgbl-flight, which tgbl-coin has too although its rows have four fields.
+_TGB_FLIGHT_HEADER = ["day", "src", "dst", "callsign", "typecode"]
+_TGB_COIN_NAMES = ["day", "src", "dst", "weight"]
 _NUMBER_OR_DATE = re.compile(r"^\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|\d{4}-\d{2}-\d{2}.*)\s*$")
 
 
@@ -100,12 +103,18 @@ def _detect_layout(content: bytes, path: Path, header: bool | None) -> _Layout:
     names = [str(position + 1) for position in range(len(fields))]
     if has_header:
         names = _distinct([field.strip() for field in fields])
-    if names[: len(_JODIE_HEADER)] == _JODIE_HEADER:
+    if names[: len(_JODIE_HEADER)] == _JODIE_HEADER or names == _TGB_FLIGHT_HEADER:
         second = _text(lines.readline(), path, comments + 1)
-        width = len(_fields(second, delimiter, path, comments + 1))
-        num_features = max(0, width - len(_JODIE_HEADER))
-        names = _JODIE_HEADER + [f"feature_{number}" for number in range(num_features)]
+        names = _names_for_rows(names, len(_fields(second, delimiter, path, comments + 1)))
     return _Layout(names, delimiter, has_header, comments + has_header)
+
+
+def _names_for_rows(names: list[str], width: int) -> list[str]:
+    """Return the column names of a published file whose header does not fit its rows."""
+    if names == _TGB_FLIGHT_HEADER:
+        return _TGB_COIN_NAMES if width == len(_TGB_COIN_NAMES) else names
+    num_features = max(0, width - len(_JODIE_HEADER))
+    return _JODIE_HEADER + [f"feature_{number}" for number in range(num_features)]
 
 
 def _text(line: bytes, path: Path, lines_before: int) -> str:

@@ -38,7 +38,8 @@ class LogSpec:
     split: str | None = None
     """Percentages of train, valid and test, like 70/15/15."""
     split_by: str = "rows"
-    """Whether the percentages are shares of the rows or of the time span."""
+    """Whether the percentages are shares of the rows, shares of the time span, or quantiles of the
+    event times: rows, time or quantiles."""
     seen_only: bool = False
     """Whether valid and test events with a node that train lacks are dropped."""
     ahead: bool = False

@@ -9,7 +9,7 @@ import numpy as np
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.stream import EventStream
 
-SplitBy: TypeAlias = Literal["rows", "time"]
+SplitBy: TypeAlias = Literal["rows", "time", "quantiles"]
 Part: TypeAlias = Literal["train", "valid", "test"]
 
 
@@ -63,7 +63,8 @@ class Split:
         return replace(self, events=train, valid_end=self.train_end)
 
     def __str__(self) -> str:
-        return f"{self.shares} of {self.by}" + (", seen only" if self.seen_only else "")
+        measure = "time quantiles" if self.by == "quantiles" else self.by
+        return f"{self.shares} of {measure}" + (", seen only" if self.seen_only else "")
 
 
 def split(
@@ -74,12 +75,17 @@ def split(
     by: SplitBy = "rows",
     seen_only: bool = False,
 ) -> Split:
-    """Split a stream by shares of its rows or of its time span.
+    """Split a stream by shares of its rows, of its time span, or at quantiles of its event times.
 
-    If the stream is split by time, an event exactly at a cut belongs to the later part. With
-    `seen_only`, validation and test events are dropped if their source is never a source in train
-    or their target is never a target in train, as in the data sets of the paper's authors. The
-    remaining nodes are renumbered.
+    - `rows`: the first shares of the events, rounded down.
+    - `time`: shares of the time span. An event exactly at a cut belongs to the later part.
+    - `quantiles`: the cuts are quantiles of the event times (interpolated, as in `numpy.quantile`).
+      An event exactly at a cut belongs to the earlier part, so simultaneous events are never in
+      two parts. TGB splits in this way.
+
+    With `seen_only`, validation and test events are dropped if their source is never a source in
+    train or their target is never a target in train, as in the data sets of the paper's authors.
+    The remaining nodes are renumbered.
 
     >>> stream = EventStream.from_columns(list("aabab"), list("xyxyx"), range(5))
     >>> parts = split(stream, 0.6, 0.2)
@@ -95,15 +101,7 @@ def split(
         raise InputError(
             f"the split {shares} leaves a part empty; give three positive shares, like 70/15/15"
         )
-    cuts = (train_share, train_share + valid_share)
-    if by == "rows":
-        train_end, valid_end = (int(len(stream) * cut) for cut in cuts)
-    else:
-        start = stream.time[0] if len(stream) else 0.0
-        train_end, valid_end = (
-            int(np.searchsorted(stream.time, start + float(cut) * stream.duration, side="left"))
-            for cut in cuts
-        )
+    train_end, valid_end = (_cut(stream, share, by) for share in (train_share, 1 - test_share))
     events = stream
     if seen_only:
         events, valid_end = _drop_unseen(stream, train_end, valid_end)
@@ -117,6 +115,17 @@ def split(
     )
     _check(result, num_events=len(stream))
     return result
+
+
+def _cut(stream: EventStream, share: Fraction, by: SplitBy) -> int:
+    """Return the number of events before the cut at a share."""
+    if by == "rows" or not len(stream):
+        return int(len(stream) * share)
+    if by == "time":
+        cut = stream.time[0] + float(share) * stream.duration
+        return int(np.searchsorted(stream.time, cut, side="left"))
+    cut = np.quantile(stream.time, float(share))
+    return int(np.searchsorted(stream.time, cut, side="right"))
 
 
 def _check(result: Split, *, num_events: int) -> None:
