@@ -174,6 +174,20 @@ def together_rows() -> list[str]:
     ]
 
 
+def tgb_rows() -> list[str]:
+    """Return the MRR of TCL and the heuristics under both update rules of TGB."""
+    tcl, heuristics = (read_result(f"tgb/wikipedia-{name}") for name in ("tcl", "heuristics"))
+    rules = ("every=200", "streaming")
+    reports = {
+        rule: [tcl["updates"][rule], *heuristics["updates"][rule]["heuristics"]] for rule in rules
+    }
+    names = ["TCL", *(report["model"] for report in reports[rules[0]][1:])]
+    return [
+        as_row(name, *(f"{reports[rule][row]['metrics']['MRR']:.4f}" for rule in rules))
+        for row, name in enumerate(names)
+    ]
+
+
 @pytest.mark.parametrize(
     ("page", "rows"),
     [
@@ -182,6 +196,7 @@ def together_rows() -> list[str]:
         ("docs/ranker.md", group_rows),
         ("docs/protocol.md", heuristic_rows),
         ("docs/protocol.md", together_rows),
+        ("docs/tgb.md", tgb_rows),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )
@@ -312,3 +327,12 @@ def test_every_result_says_where_it_comes_from(path: Path) -> None:
         for report in result.get("heuristics", [result]):
             assert {"split", "kind"} <= report.keys()
             assert "interactions" in report or {"update", "seed"} <= report.keys()
+    if path.parent.name == "tgb":
+        assert result["file"]
+        assert result["model"] == "heuristics" or result["settings"]["seed"] == 0
+        for rule, reports in result["updates"].items():
+            of_model = [reports] if "metrics" in reports else []
+            for report in [*of_model, *reports["heuristics"]]:
+                assert (report["protocol"], report["update"]) == ("tgb", rule)
+                assert report["split"] == "70/15/15 of time quantiles"
+                assert report["events"] == result["parts"]["test"] == 23_621
