@@ -11,7 +11,7 @@ targets.
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.events.split import Split
+from tclgraph.events.stream import EventStream
 from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.objectives.reconstruction import closeness_loss, row_loss
 from tclgraph.sampling.snapshots import Adjacency, snapshots
@@ -141,6 +142,7 @@ class DynGEM(FrozenModel):
     in_order = True
     config: DynGEMConfig
     network: Autoencoder
+    _hidden: Tensor | None = None
 
     # Training
 
@@ -218,9 +220,13 @@ class DynGEM(FrozenModel):
 
     # Ranking
 
-    def reset_state(self) -> None:
-        super().reset_state()
-        self._hidden: Tensor | None = None
+    def start(self, events: EventStream, **measured: Any) -> None:
+        self._hidden = None
+        super().start(events, **measured)
+
+    def extend(self, events: EventStream) -> None:
+        super().extend(events)
+        self._hidden = None
 
     def make_vectors(self) -> Tensor:
         return self.network.encode(self._graphs[-1], np.arange(self.graph.space.num_nodes))
@@ -254,4 +260,4 @@ class DynGEM(FrozenModel):
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
         super().load_state_tensors(tensors)
-        self._hidden = tensors["hidden"].to(self.config.device)
+        self._hidden = tensors["hidden"].to(self.config.device, copy=True)

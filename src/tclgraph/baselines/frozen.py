@@ -74,4 +74,5 @@ class FrozenModel(LearnedModel):
         return {"vectors": self._all_vectors}
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        self._vectors = tensors["vectors"].to(self.config.device)
+        # A copy, because BLAS may round in another way if an array begins elsewhere in memory.
+        self._vectors = tensors["vectors"].to(self.config.device, copy=True)
