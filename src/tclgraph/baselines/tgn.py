@@ -138,6 +138,11 @@ class TGNChunk(Chunk):
 class TGN(AttentionModel):
     """Temporal graph network: memories and one layer of attention (TGN).
 
+    Training keeps one message per node and batch, as published: a message whose update gets a
+    gradient must be pending when the node is read. Ranking applies every event at once, so that it
+    does not depend on where batches begin. Ranking with the memories of training is no better on
+    the validation events of CollegeMsg.
+
     Simultaneous events update the memories in the order of the log. They are not neighbors of each
     other, because a neighbor is strictly earlier than the query.
 
