@@ -179,6 +179,7 @@ class DeepCoevolve(CoupledModel):
             unit=unit,
             log_base_rate=float(np.log(base_rate)),
             has_self_loops=bool((source == target).any()),
+            num_targets=split.events.num_targets,
         )
         return -(-len(graph) // self.config.batch_size)
 
@@ -299,13 +300,14 @@ class DeepCoevolve(CoupledModel):
         return self._without_self(scores, source)
 
     def _without_self(self, score_BT: ScoreArray, source: IntArray) -> ScoreArray:
-        """Lower the score of each source as its own target below all others.
+        """Lower the score of each source as its own target below those of the training events.
 
         In a one-mode graph a node has one vector, whose product with itself is high. If no node
         interacts with itself in training, such pairs have no process.
         """
         if self.graph.space.kind == "one-mode" and not self.measured["has_self_loops"]:
-            score_BT[np.arange(len(source)), source] = score_BT.min(axis=1) - 1
+            trained_BT = score_BT[:, : self.measured["num_targets"]]
+            score_BT[np.arange(len(source)), source] = trained_BT.min(axis=1) - 1
         return score_BT
 
     def _scores(
