@@ -33,7 +33,7 @@ class RankerConfig(TrainingConfig):
     ema_decay: Annotated[float, Field(gt=0, lt=1)] | None = 0.99
     patience: PositiveInt | None = 3
 
-    max_candidates: PositiveInt = 256
+    max_candidates: PositiveInt = 512
     """Number of candidates drawn per batch in training if there are more targets than this; they
     are weighted to stand for all, and the true targets of the batch are added."""
     repeat_head: bool = True
