@@ -39,7 +39,7 @@ def cli(request: pytest.FixtureRequest, tmp_path: Path) -> Cli:
     """The real command in a process of its own, in an empty working folder."""
 
     def run(*words: str | Path, **environment: str) -> tuple[int, str, str]:
-        forking = None if environment else request.getfixturevalue("forking")
+        forking = request.getfixturevalue("forking")
         if forking is None:
             return start(*words, **environment)
         with TemporaryDirectory() as folder:
@@ -49,6 +49,7 @@ def cli(request: pytest.FixtureRequest, tmp_path: Path) -> Cli:
                 "folder": str(tmp_path),
                 "out": str(out),
                 "err": str(err),
+                "environment": environment,
             }
             print(json.dumps(command), file=forking.stdin, flush=True)
             return int(forking.stdout.readline()), out.read_text(), err.read_text()

@@ -13,12 +13,28 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from tclgraph.events.pair_table import PairTable
+
 # The last is imported by torch's optimizers, and takes longest.
-_MODULES = ("tclgraph.cli.main", "tclgraph.jobs.run", "tclgraph.tuning.search", "torch._dynamo")
+_MODULES = (
+    "tclgraph.cli.main",
+    "tclgraph.jobs.run",
+    "tclgraph.models.ranker.model",
+    "tclgraph.models.tcl.model",
+    "tclgraph.reports.reproduction",
+    "tclgraph.studies.plan",
+    "tclgraph.tuning.search",
+    "torch._dynamo",
+)
 
 
-def _run(words: list[str], folder: str, out: str, err: str) -> NoReturn:
+def _run(
+    words: list[str], folder: str, out: str, err: str, environment: dict[str, str]
+) -> NoReturn:
     """Become the command: it reads nothing, and writes to these files."""
+    os.environ.update(environment)
+    # Python has read this variable already.
+    sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     for stream, path in enumerate((os.devnull, out, err)):
         flags = os.O_RDONLY if stream == 0 else os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         opened = os.open(path, flags)
@@ -26,13 +42,22 @@ def _run(words: list[str], folder: str, out: str, err: str) -> NoReturn:
         os.close(opened)
     os.chdir(folder)
     sys.argv = ["tclgraph", *words]
-    import_module("tclgraph.cli.main").main()
-    sys.exit(0)
+    try:
+        import_module("tclgraph.cli.main").main()
+        code = 0
+    except SystemExit as error:
+        assert isinstance(error.code, int), "commands exit with a number"
+        code = error.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Without the half second that Python takes to take apart all modules.
+    os._exit(code)
 
 
 def _serve() -> None:
     for module in _MODULES:
         import_module(module)
+    PairTable()  # the first call of a kernel imports more of numba
     for line in sys.stdin:
         request = json.loads(line)
         process = os.fork()

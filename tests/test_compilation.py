@@ -241,6 +241,7 @@ def test_a_single_thread_parses_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
         return parse(source)
 
     path = Path(compilation.__file__).parent / "features" / "log_arrays.py"
+    compilation._import_statements.cache_clear()
     with monkeypatch.context() as patch, ThreadPoolExecutor(2) as pool:
         patch.setattr(ast, "parse", checked)
         digests = set(pool.map(compilation.source_digest, [path] * 4))

@@ -109,23 +109,33 @@ def source_digest(path: Path) -> str:
 
 def _imported_files(path: Path) -> Iterator[Path]:
     """Yield the files of the package that import statements of a file name."""
-    with _parsing:
-        tree = ast.parse(path.read_bytes())
-    for node in ast.walk(tree):
-        base, modules = _PACKAGE.parent, []
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                base = path.parents[node.level - 1]
-            # `from package import name` may name a module of the package.
-            parent = node.module or ""
-            modules = [parent, *(f"{parent}.{alias.name}".lstrip(".") for alias in node.names)]
+    for level, modules in _import_statements(path.read_bytes()):
+        base = path.parents[level - 1] if level else _PACKAGE.parent
         for module in modules:
             stem = base.joinpath(*module.split("."))
             for file in (stem.with_suffix(".py"), stem / "__init__.py"):
                 if file.is_relative_to(_PACKAGE) and file.is_file():
                     yield file
+
+
+@cache
+def _import_statements(source: bytes) -> list[tuple[int, list[str]]]:
+    """Return the level of every import (the number of its leading dots) and what it may name.
+
+    Parsing takes most of the time of a digest, and many kernel files depend on the same files.
+    """
+    with _parsing:
+        tree = ast.parse(source)
+    statements = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            statements.append((0, [alias.name for alias in node.names]))
+        elif isinstance(node, ast.ImportFrom):
+            # `from package import name` may name a module of the package.
+            parent = node.module or ""
+            modules = [f"{parent}.{alias.name}".lstrip(".") for alias in node.names]
+            statements.append((node.level, [parent, *modules]))
+    return statements
 
 
 def _cache_roots(path: Path) -> Iterator[Path]:

@@ -1,11 +1,11 @@
 """Suites of real jobs, each in a process of its own, with their files."""
 
-import os
+import multiprocessing
 import random
 import re
-import subprocess
-import sys
 import time
+from multiprocessing.context import ForkServerProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -134,61 +134,47 @@ def test_an_interrupt_while_a_job_starts_loses_no_job(
     assert suite.missing == jobs
 
 
-# Every job imports the script again, but not what only the suite needs.
-SCRIPT = """
-import sys
-from pathlib import Path
+# Every suite is a process of its own, forked from one that has imported what it needs.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload([__name__])
 
-if __name__ == "__main__":
-    from tclgraph.events.log_spec import LogSpec
-    from tclgraph.jobs.suite import Suite
-    from tests.jobs.small_jobs import LONG, make_job
 
-    spec, out = LogSpec(log=sys.argv[1]), Path(sys.argv[2])
+def run_five_jobs(spec: LogSpec, out: Path, is_training: Event) -> None:
     jobs = [make_job(spec, **LONG, seed=seed) for seed in range(4)]
     jobs.append(make_job(spec, "popularity"))
 
-    def show_status(status):
+    def show_status(status: SuiteStatus) -> None:
         if any("epoch" in line for line in status.running):
-            print("training", flush=True)
+            is_training.set()
 
     Suite(jobs, out, workers=2).run(print_line=lambda line: None, show_status=show_status)
-"""
 
 
 def test_kill_9_at_ten_random_moments_ends_with_the_same_tables(
     spec: LogSpec, tmp_path: Path
 ) -> None:
-    script = tmp_path / "run.py"
-    script.write_text(SCRIPT)
-    root = str(Path(__file__).parents[2])
-    search_path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-
-    def start(out: Path) -> "subprocess.Popen[str]":
-        command = [sys.executable, str(script), spec.log, str(out)]
-        return subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": search_path},
-        )
+    def start(out: Path) -> tuple[ForkServerProcess, Event]:
+        is_training = CONTEXT.Event()
+        process = CONTEXT.Process(target=run_five_jobs, args=(spec, out, is_training))
+        process.start()
+        return process, is_training
 
     def finish(out: Path) -> None:
-        with start(out) as process:
-            process.communicate(timeout=300)
-            assert process.returncode == 0
+        process, _ = start(out)
+        process.join(timeout=300)
+        assert process.exitcode == 0
 
     finish(tmp_path / "undisturbed")
     chance = random.Random(3)
     num_killed = 0
     for _ in range(10):
-        with start(tmp_path / "killed") as process:
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(chance.uniform(0.0, 1.0))
-            num_killed += process.poll() is None
-            process.kill()
+        process, is_training = start(tmp_path / "killed")
+        while process.is_alive() and not is_training.wait(0.1):
+            pass
+        time.sleep(chance.uniform(0.0, 1.0))
+        process.kill()
+        process.join()
+        num_killed += process.exitcode == -9
         time.sleep(0.5)  # its jobs notice that it is gone, and end
     assert num_killed >= 5  # on a fast machine some runs end before they are killed
     finish(tmp_path / "killed")

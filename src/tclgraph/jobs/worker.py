@@ -24,12 +24,15 @@ from tclgraph.jobs.run import run_job
 from tclgraph.training.progress import ProgressCallback, ProgressUpdate
 
 SECONDS_BETWEEN_MESSAGES = 0.5
-# Importing these takes longer than a small job; the last is imported by torch's optimizers.
+# Importing these takes longer than a small job. The last are imported by torch's optimizers and by
+# numba, when it loads the first compiled loop.
 _PRELOADED_MODULES = [
     "tclgraph.jobs.run",
     "tclgraph.models.tcl.model",
     "tclgraph.models.ranker.model",
     "torch._dynamo",
+    "numba.np.npyimpl",
+    "scipy.linalg",
 ]
 
 
