@@ -45,9 +45,8 @@ def _run(
     try:
         import_module("tclgraph.cli.main").main()
         code = 0
-    except SystemExit as error:
-        assert isinstance(error.code, int), "commands exit with a number"
-        code = error.code
+    except SystemExit as end:
+        code = int(end.code or 0)
     sys.stdout.flush()
     sys.stderr.flush()
     # Without the half second that Python takes to take apart all modules.

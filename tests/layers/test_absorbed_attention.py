@@ -12,25 +12,24 @@ from tclgraph.layers.packed_attention import KeyLists, attention_by_gathering
 
 # (heads, head width, width): a kernel is compiled for each, so there are few.
 SHAPES = ((1, 4, 4), (2, 4, 8), (3, 2, 5), (2, 5, 3), (5, 1, 7))
+CASES = [
+    *((shape, torch.float32) for shape in SHAPES),
+    *((shape, torch.float64) for shape in SHAPES[1:4]),
+]
 TOLERANCE = {torch.float32: 3e-5, torch.float64: 1e-10}
 
 
 @settings(max_examples=60)
 @given(
-    shape=st.sampled_from(SHAPES),
-    dtype=st.sampled_from([torch.float32, torch.float64]),
+    case=st.sampled_from(CASES),
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12),
     num_rows=st.integers(1, 12),
     seed=st.integers(0, 999),
 )
 def test_projecting_queries_equals_projecting_rows(
-    shape: tuple[int, int, int],
-    dtype: torch.dtype,
-    lengths: list[int],
-    num_rows: int,
-    seed: int,
+    case: tuple[tuple[int, int, int], torch.dtype], lengths: list[int], num_rows: int, seed: int
 ) -> None:
-    num_heads, head_width, width = shape
+    (num_heads, head_width, width), dtype = case
     inner = num_heads * head_width
     random = np.random.default_rng(seed)
     start = torch.tensor([0, *np.cumsum(lengths)])

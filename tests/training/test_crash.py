@@ -33,7 +33,7 @@ def train(run: Path, is_resumed: bool, limit: int, begun: Event) -> None:
     torch.set_num_threads(1)
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    split = synthesize(SyntheticConfig(events=2_000, sources=50, targets=40)).split(0.6, 0.2)
+    split = synthesize(SyntheticConfig(events=1_200, sources=50, targets=40)).split(0.6, 0.2)
     encoder = {"encoder.width": 16, "encoder.heads": 4, "encoder.levels": 4}
     model = Ranker(epochs=EPOCHS, batch_size=32, threads=1, **encoder)
     begun.set()
