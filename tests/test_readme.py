@@ -259,7 +259,7 @@ def test_share_of_simultaneous_events() -> None:
     )
     for claim in (
         f"{share['wikipedia']} on Wikipedia, {share['lastfm_head']} on lastfm_head and",
-        f"{share['collegemsg']} on CollegeMsg",
+        f"{share['collegemsg']} on the CollegeMsg file",
         f"{share['movielens_small']} on the 100,004 ratings of MovieLens",
         f"popularity has an MR of {in_order} in order and {together} together",
     ):

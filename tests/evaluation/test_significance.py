@@ -35,19 +35,30 @@ def test_different_seeds_widen_the_interval() -> None:
     assert Resamples([steady + 1, steady], "MR").difference(0, 1).is_clear
     difference = Resamples([shaky, steady], "MR").difference(0, 1)
     assert difference.mean == 2.0
-    # The corrected deviation of the seeds is 2.5 √2; half of all draws contain a seed twice.
-    assert (difference.low, difference.high) == pytest.approx((2 - 2.5 * 2**0.5, 2 + 2.5 * 2**0.5))
+    # The standard error over two seeds is 2.5, and the t quantile of one degree of freedom 12.7.
+    assert difference.high - difference.low == pytest.approx(2 * 12.7 * 2.5, rel=0.05)
     assert not difference.is_clear
 
 
-@pytest.mark.parametrize("num_seeds", [5, 20])
-def test_the_interval_over_seeds_has_the_theoretical_width(num_seeds: int) -> None:
-    """With many equal events: ± 1.96 standard errors of the mean over seeds."""
+@pytest.mark.parametrize(("num_seeds", "quantile"), [(3, 4.303), (5, 2.776), (20, 2.093)])
+def test_the_interval_over_seeds_has_the_theoretical_width(num_seeds: int, quantile: float) -> None:
+    """With equal events: the t-interval of the mean over seeds."""
     figures = np.random.default_rng(2).normal(100.0, 5.0, num_seeds)
     seeds = np.repeat(figures[:, None], 50, axis=1)
     difference = Resamples([seeds, np.full((1, 50), 90.0)], "MR").difference(0, 1)
     error = figures.std(ddof=1) / np.sqrt(num_seeds)
-    assert difference.high - difference.low == pytest.approx(2 * 1.96 * error, rel=0.1)
+    assert difference.high - difference.low == pytest.approx(2 * quantile * error, rel=0.05)
+
+
+@pytest.mark.parametrize("num_seeds", [2, 3, 5])
+def test_the_interval_over_seeds_covers_the_mean_in_95_of_100_cases(num_seeds: int) -> None:
+    random = np.random.default_rng(5)
+    covered = 0
+    for figures in random.normal(100.0, 5.0, (400, num_seeds)):
+        seeds = np.repeat(figures[:, None], 4, axis=1)
+        difference = Resamples([seeds, np.full((1, 4), 90.0)], "MR").difference(0, 1)
+        covered += difference.low <= 10.0 <= difference.high
+    assert covered / 400 == pytest.approx(0.95, abs=0.03)
 
 
 def test_the_difference_of_hits_is_in_percentage_points() -> None:

@@ -41,7 +41,7 @@ def test_ahead_leaves_test_out_and_moves_both_cuts_back(spec: LogSpec) -> None:
     assert ahead.sizes == {"train": 11, "valid": 3, "test": 3}
     assert ahead.test.time.tolist() == split.valid.time.tolist()
     assert len(ahead.events) == split.valid_end
-    assert str(ahead) == "70/15/15, train cut to its first 80 %, test left out of rows"
+    assert str(ahead) == "70/15/15 of rows, train cut to its first 80 %, test left out"
 
 
 def test_a_data_set_has_the_papers_split() -> None:

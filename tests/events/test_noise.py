@@ -93,4 +93,4 @@ def test_the_clean_split_stays_as_it_is_and_features_are_dropped() -> None:
     assert clean.events.label is not None
     assert noisy.events.label is None
     assert noisy.events.features is None
-    assert str(noisy) == "by hand, train with 20 % random interactions of rows"
+    assert str(noisy) == "by hand of rows, train with 20 % random interactions"

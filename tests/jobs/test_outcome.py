@@ -110,7 +110,7 @@ def test_a_noisy_job_trains_on_more_events_and_ranks_the_same(spec: LogSpec, fol
     assert (before.noise, after.noise) == (0.0, 0.1)
     assert "noise" not in json.loads(clean.outcome_path(folder).read_text())
     assert (before.parts.train, after.parts.train) == (210, 231)
-    assert after.split == "70/15/15, train with 10 % random interactions of rows"
+    assert after.split == "70/15/15 of rows, train with 10 % random interactions"
     assert after.parts.test == before.parts.test
     assert after.report.targets == before.report.targets
     assert len(read_ranks(noisy, folder)) == len(read_ranks(clean, folder))

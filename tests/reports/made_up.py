@@ -3,10 +3,10 @@
 import numpy as np
 
 from tclgraph.evaluation.metrics import metrics
+from tclgraph.evaluation.rules import Part
 from tclgraph.events.catalog import CATALOG
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.stream import EventStream
-from tclgraph.jobs.job import Part
 from tclgraph.jobs.outcome import (
     EpochRecord,
     Learning,

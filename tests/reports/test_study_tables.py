@@ -89,7 +89,7 @@ def test_a_series_has_the_points_with_results() -> None:
     assert list(series.deviation["MR"]) == pytest.approx([2**0.5, 0.0])
     table = texts(sweep_table(study, rows))
     assert [row[0] for row in table] == [f"k = {depth}" for depth in range(1, 7)]
-    assert [row[-1] for row in table][:3] == ["–", "+2.00 [+0.59, +3.41]", "–"]
+    assert [row[-1] for row in table][:3] == ["–", "+2.00 [−10.34, +14.34]", "–"]
 
 
 def test_the_table_of_parts_shows_validation_and_new_pairs() -> None:

@@ -12,7 +12,7 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
-from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
+from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
 from tclgraph.baselines.skip_gram import NOISE_POWER, noise_of, train_walks
 from tclgraph.dependency_graph.graph import DependencyGraph
@@ -137,10 +137,10 @@ class CTDNE(FrozenModel):
         num_occurrences = np.bincount(graph.node, minlength=graph.space.num_nodes)
         self._num_walks = config.walks_per_node * int(np.count_nonzero(num_occurrences))
         self._num_batches = -(-self._num_walks // config.batch_size)
-        self._make_noise(num_occurrences > 0)
+        self._make_noise()
         return self._num_batches
 
-    def _make_noise(self, is_seen: BoolArray) -> None:
+    def _make_noise(self) -> None:
         """Make the noise distribution from walks.
 
         Paper: the corpus of walks is made once, and nodes are drawn as noise by how often they
@@ -149,17 +149,15 @@ class CTDNE(FrozenModel):
         few and none has to be stored.
         """
         random = np.random.default_rng(self.config.seed)
-        count = np.zeros(len(is_seen), dtype=np.int64)
+        num_nodes = self.graph.space.num_nodes
+        count = np.zeros(num_nodes, dtype=np.int64)
         for _ in range(self._num_batches):
             walks = self._walks.draw(self.config.batch_size, self.config.walk_length, random)
-            count += np.bincount(walks[walks >= 0], minlength=len(is_seen))
-        count = np.maximum(count, is_seen)  # later walks may contain nodes that these do not
+            count += np.bincount(walks[walks >= 0], minlength=num_nodes)
+        count = np.maximum(count, 1)  # later walks may contain nodes that these do not
         self._noise = noise_of(count)
-        # An unseen node has a zero vector.
-        log_noise = NOISE_POWER * np.log(np.maximum(count, _UNSEEN_COUNT))
         with torch.no_grad():
-            self.network.log_noise.copy_(torch.from_numpy(log_noise))
-            self.network.input_ND[torch.from_numpy(~is_seen)] = 0.0
+            self.network.log_noise.copy_(torch.from_numpy(NOISE_POWER * np.log(count)))
 
     def build_network(self) -> SkipGram:
         return SkipGram(self.graph.space.num_nodes, self.config.width)

@@ -10,16 +10,17 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, Unpack
+from typing import Unpack, get_args
 
 import numpy as np
 
 from tclgraph.allocation import reuse_memory
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
+from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.evaluation.report import Group, GroupReport, Report
-from tclgraph.evaluation.rules import Rules
+from tclgraph.evaluation.rules import Part, Rules
 from tclgraph.evaluation.simultaneous import Step, check_simultaneous, num_revealed, steps
 from tclgraph.evaluation.tgb import Protocol, TrueTargets, check_protocol, check_split
 from tclgraph.evaluation.update import Update
@@ -105,7 +106,7 @@ class _Evaluation:
 
     split: Split
     protocol: str = "paper"
-    part: Literal["valid", "test"] = "test"
+    part: Part = "test"
     update: str = "streaming"
     simultaneous: str = "in-order"
     mask_seen: bool = False
@@ -116,6 +117,8 @@ class _Evaluation:
     def __post_init__(self) -> None:
         Update.parse(self.update)
         check_simultaneous(self.simultaneous)
+        if self.part not in get_args(Part):
+            raise InputError(f"unknown part {self.part!r}; give valid or test")
         if self._protocol == "tgb":
             check_split(self.split)
 

@@ -6,12 +6,13 @@ from typing import Any, Literal, TypeAlias
 
 from tclgraph.arrays import FloatArray
 from tclgraph.evaluation.metrics import METRIC_NAMES, METRICS, Intervals, Metrics
+from tclgraph.evaluation.rules import Part
 from tclgraph.evaluation.tgb import Protocol
 from tclgraph.evaluation.update import Update
 from tclgraph.events.stream import GraphKind
 
 Group: TypeAlias = Literal["all", "repeat", "new"]
-"""All events; those whose source has interacted with the target before; those where it has not."""
+"""all: every event; repeat: the source has interacted with the target before; new: it has not."""
 TOGETHER = "events of the same time ranked before any of them is revealed"
 """Title of figures by the rule `together` for simultaneous events."""
 
@@ -34,7 +35,7 @@ class Report:
     model: str
     kind: GraphKind
     split: str
-    part: Literal["valid", "test"]
+    part: Part
     update: str
     simultaneous: str
     """Whether events of the same time are revealed `in-order`, or `together` after the last of them

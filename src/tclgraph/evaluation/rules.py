@@ -1,6 +1,8 @@
 """The rules of an evaluation, as `evaluate` takes them."""
 
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict
+
+Part: TypeAlias = Literal["valid", "test"]
 
 
 class Rules(TypedDict, total=False):
@@ -9,7 +11,7 @@ class Rules(TypedDict, total=False):
     protocol: str
     """Which targets an event is ranked among: "paper" (the default) for all targets, "tgb" for
     those of the Temporal Graph Benchmark; see `evaluation.tgb`."""
-    part: Literal["valid", "test"]
+    part: Part
     """Part of the split whose events are ranked; "test" by default."""
     update: str
     """When the state of the model follows the events: "streaming" (the default), "every=N",

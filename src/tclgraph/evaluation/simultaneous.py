@@ -1,4 +1,4 @@
-"""Simultaneous events: whether a model observes an event before the next of its time is ranked.
+"""Simultaneous events: when events with equal times are revealed to a model.
 
 Events of the same time have an order in the log, but nothing says that they happened in this order.
 If a source has several events at one time, such as the items of an order in a shop, file order can
@@ -25,7 +25,7 @@ from tclgraph.events.statistics import simultaneous_share
 from tclgraph.events.stream import EventStream
 
 Simultaneous: TypeAlias = Literal["in-order", "together", "both"]
-"""One of the rules, or a report by the first that holds a report by the second."""
+"""`both` evaluates by both rules; the second report is in `Report.together` of the first."""
 
 SHARE_FOR_BOTH = 5.0
 """Tables show both rules if a larger percentage of events shares source and time with the event

@@ -125,5 +125,5 @@ def _further_ahead(split: Split) -> Split:
         events=split.events[: split.valid_end],
         train_end=int(0.8 * split.train_end),
         valid_end=split.train_end,
-        shares=f"{split.shares}, train cut to its first 80 %, test left out",
+        remark="train cut to its first 80 %, test left out",
     )

@@ -12,8 +12,11 @@ def with_noise(split: Split, share: float, *, seed: int) -> Split:
 
     `share` is their number as a share of the training events. Sources and targets are drawn
     uniformly among those of the training events, independently of each other, and times uniformly
-    between the first and the last training event. The interactions of a smaller share are among
-    those of a larger one with the same seed. Validation and test events stay the same.
+    between the first and the last training event. In a one-mode graph whose nodes do not interact
+    with themselves in training, an interaction of a node with itself goes to the next target.
+
+    The interactions of a smaller share are among those of a larger one with the same seed.
+    Validation and test events stay the same.
 
     The events have no labels, weights and features, because random interactions have none.
 
@@ -23,7 +26,7 @@ def with_noise(split: Split, share: float, *, seed: int) -> Split:
     >>> noisy.sizes
     {'train': 66, 'valid': 20, 'test': 20}
     >>> str(noisy)
-    '60/20/20, train with 10 % random interactions of rows'
+    '60/20/20 of rows, train with 10 % random interactions'
     """
     train, rest = split.train, split.events[split.train_end :]
     count = round(share * len(train))
@@ -33,6 +36,9 @@ def with_noise(split: Split, share: float, *, seed: int) -> Split:
     sources, targets = np.unique(train.source), np.unique(train.target)
     source = sources[(draws[:, 0] * len(sources)).astype(np.int64)]
     target = targets[(draws[:, 1] * len(targets)).astype(np.int64)]
+    if split.events.kind == "one-mode" and not (train.source == train.target).any():
+        following = np.searchsorted(targets, target, side="right") % len(targets)
+        target = np.where(source == target, targets[following], target)
     # The sum may round to a time after the last training event.
     time = np.minimum(train.time[0] + draws[:, 2] * train.duration, train.time[-1])
     order = np.argsort(np.concatenate([train.time, time]), kind="stable")
@@ -50,5 +56,5 @@ def with_noise(split: Split, share: float, *, seed: int) -> Split:
         events=events,
         train_end=split.train_end + count,
         valid_end=split.valid_end + count,
-        shares=f"{split.shares}, train with {100 * share:g} % random interactions",
+        remark=f"train with {100 * share:g} % random interactions",
     )

@@ -31,6 +31,8 @@ class Split:
     """Percentages of train, valid and test, written as 60/20/20."""
     by: SplitBy
     seen_only: bool
+    remark: str = ""
+    """How the parts differ from those that the shares give."""
 
     @property
     def train(self) -> EventStream:
@@ -64,7 +66,8 @@ class Split:
 
     def __str__(self) -> str:
         measure = "time quantiles" if self.by == "quantiles" else self.by
-        return f"{self.shares} of {measure}" + (", seen only" if self.seen_only else "")
+        filtered = "seen only" if self.seen_only else ""
+        return ", ".join(filter(None, [f"{self.shares} of {measure}", filtered, self.remark]))
 
 
 def split(

@@ -17,20 +17,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from tclgraph import registry
 from tclgraph.arrays import FloatArray
 from tclgraph.errors import InputError
+from tclgraph.evaluation.rules import Part
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
 from tclgraph.events.writers import replacing
 from tclgraph.jobs.outcome import Outcome, read_outcome_file
 from tclgraph.models.learned import LearnedModel
-
-Part: TypeAlias = Literal["valid", "test"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

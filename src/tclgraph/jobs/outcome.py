@@ -15,6 +15,7 @@ from pydantic import ValidationError as PydanticError
 from tclgraph.errors import InputError
 from tclgraph.evaluation.metrics import Intervals, Metrics
 from tclgraph.evaluation.report import Group, Report
+from tclgraph.evaluation.rules import Part
 from tclgraph.events.stream import GraphKind
 from tclgraph.events.writers import replacing
 
@@ -87,7 +88,7 @@ class PartReport:
     model: str
     kind: GraphKind
     split: str
-    part: Literal["valid", "test"]
+    part: Part
     update: str
     """Update rule of the evaluation."""
     masks_seen: bool

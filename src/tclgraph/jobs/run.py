@@ -9,11 +9,12 @@ from tclgraph.environment import environment, peak_megabytes
 from tclgraph.errors import InputError
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.evaluation.report import Report
+from tclgraph.evaluation.rules import Part
 from tclgraph.evaluation.simultaneous import rules_for_tables
 from tclgraph.evaluation.update import Update
 from tclgraph.events.noise import with_noise
 from tclgraph.events.split import Split
-from tclgraph.jobs.job import Job, Part, digest_of, is_learned, write_ranks
+from tclgraph.jobs.job import Job, digest_of, is_learned, write_ranks
 from tclgraph.jobs.outcome import (
     EpochRecord,
     Learning,

@@ -18,8 +18,8 @@ METRICS = ("MR", "MRR", "Hit@10")
 NONE = "–"
 """Text of a cell without a figure."""
 INTERVALS = (
-    "Intervals are 95 % paired-bootstrap intervals over test events and seeds. For a model with "
-    "one seed they cover the events only and are too narrow."
+    "Intervals are 95 % paired-bootstrap intervals over test events, with a t distribution over "
+    "seeds. For a model with one seed they cover the events only and are too narrow."
 )
 
 

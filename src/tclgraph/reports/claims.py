@@ -54,9 +54,10 @@ def _table(log: str, title: str, claims: Sequence[Claim]) -> Table:
         groups=borders([claim.model for claim in claims]),
         note="Test-set improvement of the claimed winner over the other variant. A claim holds, or "
         "fails, if 0 is outside the interval. A claim about several models holds if it holds for "
-        "every pair, and fails if the opposite holds for one; the pair that "
-        "decides is shown. On average: the mean of the metric over models. Seeds: of the "
-        f"claimed winner, and of the other. {INTERVALS}",
+        "every pair, and fails if the opposite holds for one; the pair that decides is shown. With "
+        "many pairs, one may fail by chance. A claim about random interactions compares what the "
+        "other model loses with what TCL loses. On average: the mean of the metric over models. "
+        f"Seeds: of the claimed winner, and of the other. {INTERVALS}",
     )
 
 

@@ -9,8 +9,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from tclgraph.evaluation.report import decimals
+from tclgraph.evaluation.rules import Part
 from tclgraph.evaluation.significance import Difference, mean_of_pairs
-from tclgraph.jobs.job import Part
 from tclgraph.reports.cells import (
     HOLDS,
     INTERVALS,
@@ -60,8 +60,8 @@ def noise_table(study: NoiseStudy, results: Mapping[Entry, Results]) -> Table:
         note=f"{evaluation_sentence(rows)} Random interactions are added to the training events, "
         "as a share of these; all models of a seed have the same. Validation and test events are "
         "the same as without noise, and are ranked after a history that contains it. Lost: the "
-        "figure without noise minus the figure with noise; on validation, mean ± deviation over "
-        f"seeds. {INTERVALS}",
+        "figure without noise minus the figure with noise, over the seeds that have both; on "
+        f"validation, mean ± deviation over seeds. {INTERVALS}",
     )
 
 
@@ -69,12 +69,12 @@ def _row(clean: Results, row: Results) -> tuple[Cell, ...]:
     valid = [[outcome.valid[metric] for outcome in row.outcomes] for metric in _VALID_METRICS]
     valid_lost, lost, share = NONE, NONE, NONE
     if row is not clean and row.ranks and clean.ranks:
-        valid_lost = mean_and_deviation([*_lost_on_validation(clean, row).values()], _METRIC)
-        rows = (clean, row)
-        terms = ((clean, 1.0), (row, -1.0))
+        rows = of_common_seeds([clean, row])
+        valid_lost = mean_and_deviation(_lost_on_validation(*rows), _METRIC)
+        terms = ((rows[0], 1.0), (rows[1], -1.0))
         difference = contrast(resamples(rows, _METRIC), rows, terms, _METRIC)
         lost = with_interval(difference, _METRIC)
-        before = statistics.fmean(clean.figures(_METRIC))
+        before = statistics.fmean(rows[0].figures(_METRIC))
         share = f"{100 * difference.mean / before:+.1f}".replace("-", "−")
     return (
         Cell(row.entry.name),
@@ -90,14 +90,25 @@ def _row(clean: Results, row: Results) -> tuple[Cell, ...]:
     )
 
 
-def _lost_on_validation(clean: Results, noisy: Results) -> dict[int, float]:
-    """Return what each seed that has both results loses."""
-    before = {outcome.seed: outcome.valid[_METRIC] for outcome in clean.outcomes}
-    return {
-        outcome.seed: before[outcome.seed] - outcome.valid[_METRIC]
-        for outcome in noisy.outcomes
-        if outcome.seed in before
-    }
+def _lost_on_validation(clean: Results, noisy: Results) -> list[float]:
+    """Return what each seed loses; both results have the same seeds."""
+    return [
+        before.valid[_METRIC] - after.valid[_METRIC]
+        for before, after in zip(clean.outcomes, noisy.outcomes, strict=True)
+    ]
+
+
+def of_common_seeds(rows: Sequence[Results]) -> list[Results]:
+    """Return the results of the seeds that all rows have, in the same order for all."""
+    seeds = set.intersection(*({outcome.seed for outcome in row.outcomes} for row in rows))
+    common = []
+    for row in rows:
+        chosen = Results(entry=row.entry)
+        for outcome, ranks in zip(row.outcomes, row.ranks, strict=True):
+            if outcome.seed in seeds:
+                chosen.add(outcome, ranks)
+        common.append(chosen)
+    return common
 
 
 def robustness_table(study: NoiseStudy, results: Mapping[Entry, Results]) -> Table:
@@ -135,11 +146,9 @@ def _comparison(
 ) -> Iterator[tuple[Cell, ...]]:
     """Yield a row for the loss and one for the loss in percent."""
     ours = study.contrastive
-    rows = [
-        results[entry]
-        for entry in (other.clean, other.entries[number], ours.clean, ours.entries[number])
-    ]
-    num_seeds = min(len(row.ranks) for row in rows)
+    entries = (other.clean, other.entries[number], ours.clean, ours.entries[number])
+    rows = of_common_seeds([results[entry] for entry in entries])
+    num_seeds = len(rows[0].ranks)
     valid = _compared_on_validation(rows)
     test = _compared_on_test(rows) if num_seeds else (None, None)
     units = ((_METRIC, decimals(_METRIC)), (f"% of {_METRIC}", 1))
@@ -167,10 +176,9 @@ def _compared_on_validation(
     rows: Sequence[Results],
 ) -> tuple[Difference | None, Difference | None]:
     """Compare the losses of each seed on validation; there is no interval with less than two."""
-    figures = [{outcome.seed: outcome.valid[_METRIC] for outcome in row.outcomes} for row in rows]
+    figures = [[outcome.valid[_METRIC] for outcome in row.outcomes] for row in rows]
     absolute, relative = [], []
-    for seed in sorted(set.intersection(*(set(seeds) for seeds in figures))):
-        clean, noisy, our_clean, our_noisy = (seeds[seed] for seeds in figures)
+    for clean, noisy, our_clean, our_noisy in zip(*figures, strict=True):
         absolute.append(clean - noisy - (our_clean - our_noisy))
         relative.append(100 * (our_noisy / our_clean - noisy / clean))
     if len(absolute) < 2:

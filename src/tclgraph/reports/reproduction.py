@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tclgraph import __version__
 from tclgraph.environment import environment
-from tclgraph.jobs.job import Part
+from tclgraph.evaluation.rules import Part
 from tclgraph.jobs.outcome import Machine
 from tclgraph.reports.ablation import MODEL_TITLES, ablation_table
 from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table

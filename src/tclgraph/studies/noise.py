@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tclgraph.studies.study import Entry, OpenLog, Role, Study
+from tclgraph.studies.tuned import tuned_settings
 
 SHARES = (0.0, 0.05, 0.1, 0.2)
 """Random interactions as a share of the training events."""
@@ -63,12 +64,15 @@ class NoiseStudy(Study):
 
 def noise_study(log: OpenLog) -> NoiseStudy:
     """Return the study of a log."""
+    tuned = tuned_settings("tgn", log.spec.name, log.split)
+    # TGN validates on a sample by default; the losses of all models are on the same events.
+    tgn = {**(tuned.settings if tuned else {}), "max_valid_events": None}
     return NoiseStudy(
         log=log,
         contrastive=_noisy(log, "TCL", "tcl", {}, Role.OURS),
         others=(
             _noisy(log, "point process", "tcl", {"objective": "point-process"}, Role.OURS),
-            _noisy(log, "TGN", "tgn", {}, Role.BASELINE),
+            _noisy(log, "TGN", "tgn", tgn, Role.BASELINE),
         ),
     )
 
@@ -76,7 +80,7 @@ def noise_study(log: OpenLog) -> NoiseStudy:
 def _noisy(
     log: OpenLog, name: str, model: str, settings: Mapping[str, Any], role: Role
 ) -> NoisyModel:
-    # Without noise, these are jobs of the overall comparison and of the ablation.
+    # Without noise, the jobs of TCL are those of the overall comparison and of the ablation.
     job = log.job(model, settings)
     return NoisyModel(
         name=name,

@@ -12,7 +12,7 @@ only the parts whose value depends on that distance.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tclgraph.jobs.job import Part
+from tclgraph.evaluation.rules import Part
 from tclgraph.studies.ablation import WITHOUT_HISTORY
 from tclgraph.studies.study import Entry, OpenLog, Role, Study
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from tclgraph.arrays import FloatArray
+from tclgraph.evaluation.rules import Part
 from tclgraph.events.catalog import CATALOG
 from tclgraph.events.log_spec import LogSpec
 from tclgraph.events.split import Split
-from tclgraph.jobs.job import Job, Part, digest_of, is_learned, read_outcome, read_ranks
+from tclgraph.jobs.job import Job, digest_of, is_learned, read_outcome, read_ranks
 from tclgraph.jobs.outcome import Outcome
 from tclgraph.studies.published import PublishedFigure
 from tclgraph.studies.tuned import TunedSettings
@@ -48,7 +49,8 @@ class Entry:
     published: Mapping[str, PublishedFigure] = field(default_factory=dict)
     """The paper's figures by metric."""
     tuned: TunedSettings | None = None
-    """Where the settings of the jobs come from if they were tuned; None: defaults, or as asked."""
+    """Where the settings of the jobs come from if they were tuned; None if they are defaults or
+    were given on the command line."""
 
     @property
     def is_learned(self) -> bool:

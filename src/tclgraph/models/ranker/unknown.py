@@ -1,4 +1,4 @@
-"""Targets that the ranker has no reason to expect, and their scores.
+"""Unknown targets: those without any event so far. Their scores.
 
 A target is *unknown* while it is absent from the training events and has no event either. Their
 number is a matter of the data set and says nothing about the next event, so the probabilities of
