@@ -37,6 +37,7 @@ def _compiled(value: Any) -> Any:
         series = series * rest + np.float32(5.0000001201e-1)
         series = series * rest * rest + rest + np.float32(1.0)
         exponent_bits = np.int32((np.int32(power) + np.int32(127)) << np.int32(23))
-        return series * exponent_bits.view(np.float32)
+        result = series * exponent_bits.view(np.float32)
+        return result if value > np.float32(-87.0) else np.float32(0.0)
 
     return single if value == types.float32 else double
