@@ -46,25 +46,25 @@ PAIR_IS_LOGARITHM = np.array(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateFeatures:
-    """Features of K candidates for B queries, without repeating what stays the same.
+    """Features of K candidates for R queries, without repeating what stays the same.
 
-    Together they are a table of B · K rows of candidate features (`to_dense`), of which most equal
+    Together they are a table of R · K rows of candidate features (`to_dense`), of which most equal
     those of the query before.
     """
 
     steady: ScoreArray
     """[K, NUM_STEADY] Steady features before the first query."""
     change_start: IntArray
-    """[B + 1] Position of the first change that each query brings; the last entry is C."""
+    """[R + 1] Position of the first change since the query before; the last entry is C."""
     change_column: IntArray
     """[C] Candidate that changes, a row of `steady`."""
     change: ScoreArray
     """[C, NUM_STEADY] Its new steady features."""
     moving: ScoreArray
-    """[B, NUM_MOVING, K]"""
+    """[R, NUM_MOVING, K]"""
 
     def to_dense(self) -> ScoreArray:
-        """Return all features as a table, [B, candidate features, K]."""
+        """Return all features as a table, [R, candidate features, K]."""
         num_queries, _, num_columns = self.moving.shape
         dense = np.zeros((num_queries, NUM_CANDIDATE_FEATURES, num_columns), np.float32)
         dense[:, MOVING_FEATURES] = self.moving
@@ -82,12 +82,15 @@ class HistoryFeatures:
 
     Every query has neighbors: the latest neighbors of its source, M in total. It has a pair for
     each of them, the latest first, or, in training, for a sample of them: P in total. The candidate
-    features are the activity features, then the nearby features.
+    features are the activity features, then the nearby features. All queries have them, unless the
+    features are split by repeat.
     """
 
     source: ScoreArray
     """[B, source features]"""
     candidate: CandidateFeatures
+    candidate_query: IntArray
+    """[R] Queries that have candidate features, in order."""
     neighbor_start: IntArray
     """[B + 1] Position of the first neighbor of each query; the last entry is M."""
     neighbor_target: IntArray

@@ -46,6 +46,7 @@ from tclgraph.features.neighbor_kernels import (
     choose_pairs,
     empty_lists,
     empty_pairs,
+    has_pair,
     write_pairs,
 )
 from tclgraph.features.source_kernels import write_source
@@ -71,6 +72,8 @@ class Queries(NamedTuple):
     """Number of events that the first query knows."""
     reveal: bool
     """Whether each query knows one event more than the query before."""
+    split_by_repeat: bool
+    """Whether a query has either pairs or candidate features; see `HistoryState.features`."""
 
 
 @kernel
@@ -82,6 +85,8 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     is_sampled = len(queries.sample_offset) > 0
     source_table = np.zeros((num_queries, NUM_SOURCE_FEATURES), np.float32)
     steady = np.empty((num_columns, NUM_STEADY), np.float32)
+    candidate_query = np.empty(num_queries, np.int64)
+    num_rows, num_changes = 0, 0
     change_start = np.zeros(num_queries + 1, np.int64)
     change_column = np.empty(0, np.int64)
     change = np.empty((0, NUM_STEADY), np.float32)
@@ -101,12 +106,12 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         known = queries.num_known + query if queries.reveal else queries.num_known
         source, now = queries.source[query], queries.time[query]
         slide_windows(known, now, events, nodes, changed)
-        max_changes = change_start[query] + changed.number[0]
+        max_changes = num_changes + changed.number[0]
         if max_changes > len(change_column):
             change_column = _grown(change_column, 2 * max_changes)
             change = _grown(change, 2 * max_changes)
-        change_start[query + 1] = _write_changes(
-            change_start[query], column_of, events, nodes, changed, times, change_column, change
+        num_changes = _write_changes(
+            num_changes, column_of, events, nodes, changed, times, change_column, change
         )
         write_source(source, now, events, nodes, source_table[query])
         count_nearby(query, source, known, events, nodes, nearby)
@@ -119,22 +124,35 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
                 targets = targets[:0]  # all targets have a column
             group = queries.source[query:end_of_group]
             walk_group(group, columns, targets, known, queries.reveal, events, nodes, walks)
-        write_walk(lane, columns, first_target, walks, moving[query])
-        write_moving(columns, now, first_target > 0, times, ranks, moving[query])
-        write_nearby(column_of, nearby, moving[query])
+        has_pairs = pairs.start[query + 1] > pairs.start[query]
+        if not (has_pairs and queries.split_by_repeat):
+            rows = moving[num_rows]
+            write_walk(lane, columns, first_target, walks, rows)
+            write_moving(columns, now, first_target > 0, times, ranks, rows)
+            write_nearby(column_of, nearby, rows)
+            candidate_query[num_rows] = query
+            num_rows += 1
+            change_start[num_rows] = num_changes
         last = nodes.table[source, NodeColumn.LAST_INSTANCE]
         write_pairs(query, source, last, now, events, lists, pairs)
         _write_candidates(query, now, events, nodes, ranks, nearby, walks, pairs)
         if queries.reveal:
             update_ranks(known, events, nodes, ranks)
             record_events(known, known + 1, events, nodes, changed)
-    num_changes, num_pairs = change_start[num_queries], pairs.start[num_queries]
-    num_neighbors = pairs.neighbor_start[num_queries]
+    num_changes = change_start[num_rows]
+    num_pairs, num_neighbors = pairs.start[num_queries], pairs.neighbor_start[num_queries]
     log_columns(steady, STEADY_IS_LOGARITHM)
     log_columns(change[:num_changes], STEADY_IS_LOGARITHM)
     return (
         source_table,
-        (steady, change_start, change_column[:num_changes], change[:num_changes], moving),
+        candidate_query[:num_rows],
+        (
+            steady,
+            change_start[: num_rows + 1],
+            change_column[:num_changes],
+            change[:num_changes],
+            moving[:num_rows],
+        ),
         (pairs.neighbor_start, pairs.neighbor_target[:num_neighbors].copy()),
         (
             pairs.start,
@@ -188,6 +206,8 @@ def _choose_pairs(
             last = _last_instance(source, last, queries.num_known + first, event, events)
         offset = queries.sample_offset[query] if len(queries.sample_offset) > 0 else -1.0
         choose_pairs(query, last, true_target, offset, events, lists, pairs)
+        if queries.split_by_repeat and not has_pair(query, true_target, pairs):
+            pairs.start[query + 1] = pairs.start[query]
 
 
 @kernel(**INLINED)

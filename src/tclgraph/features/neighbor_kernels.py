@@ -112,14 +112,23 @@ def choose_pairs(
 
 
 @kernel(**BORROWING)
+def has_pair(query: int, target: int, pairs: Pairs) -> bool:
+    """Return whether a query has a pair with a target."""
+    for index in range(pairs.start[query], pairs.start[query + 1]):
+        if pairs.target[index] == target:
+            return True
+    return False
+
+
+@kernel(**BORROWING)
 def write_pairs(
     query: int, source: int, last: int, now: float, events: Events, lists: Lists, pairs: Pairs
 ) -> None:
     """Write the pair features of all chosen rows of a query, given the source's last instance."""
     lane = query % NUM_LANES
-    if pairs.neighbor_start[query + 1] == pairs.neighbor_start[query]:
-        return
     start, num_chosen = pairs.start[query], pairs.start[query + 1] - pairs.start[query]
+    if num_chosen == 0:
+        return
     rows, latest_of_lane = lists.row[lane, :num_chosen], lists.latest[lane]
     _prefetch_pairs(rows, latest_of_lane, events)
     num_after = _count_after_latest(source, last, rows, latest_of_lane, events, lists)

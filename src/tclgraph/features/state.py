@@ -74,6 +74,7 @@ class HistoryState:
         *,
         reveal: bool = False,
         sample_offset: FloatArray | None = None,
+        split_by_repeat: bool = False,
     ) -> HistoryFeatures:
         """Return the features of each source at its time, about distinct targets or about all.
 
@@ -82,8 +83,12 @@ class HistoryState:
         and none is before the last known event. The state itself does not change. `sample_offset`
         has a number between 0 and 1 for every query, with which training samples the pairs of
         sources that have many; the pair of the event is among them, so this needs `reveal`.
+
+        With `split_by_repeat`, a query has pairs only if the pair of its event is among them, and
+        candidate features only if it has no pairs. This needs `reveal`, too.
         """
-        assert reveal or sample_offset is None, "sampling pairs needs the true targets: set reveal"
+        reads_event = sample_offset is not None or split_by_repeat
+        assert reveal or not reads_event, "this needs the true targets: set reveal"
         events = self._log.events()
         if columns is None:
             columns = np.arange(self._log.graph.space.num_targets)
@@ -98,10 +103,11 @@ class HistoryState:
             sample_offset=np.empty(0) if sample_offset is None else sample_offset,
             num_known=self._num_events,
             reveal=reveal,
+            split_by_repeat=split_by_repeat,
         )
         ranks = recency_ranks(events, self._nodes)
         arrays = compute_block(queries, events, self._nodes.copy(), ranks)
-        source_table, candidate, neighbors, pairs = arrays
+        source_table, candidate_query, candidate, neighbors, pairs = arrays
         steady, change_start, change_column, change, moving = candidate
         neighbor_start, neighbor_target = neighbors
         pair_start, pair_target, pair_log_weight, pair_inputs = pairs
@@ -114,6 +120,7 @@ class HistoryState:
                 change=change,
                 moving=moving,
             ),
+            candidate_query=candidate_query,
             neighbor_start=neighbor_start,
             neighbor_target=neighbor_target,
             pair_start=pair_start,

@@ -12,8 +12,8 @@ the gate it gets gradients from new pairs only, so it cannot disturb the repeat 
 In training, candidates and repeat targets may be samples. Each then represents several targets, and
 the logarithm of their number is added to its score.
 
-Shapes: B queries, K candidates (columns), P pairs of a query's source and a target it has
-interacted with, F features, H hidden.
+Shapes: B queries, R of them with candidate features, K candidates (columns), P pairs of a query's
+source and a target it has interacted with, F features, H hidden.
 """
 
 from collections.abc import Iterable
@@ -77,7 +77,7 @@ class ExploreHead(nn.Module):
 class Scores(NamedTuple):
     """Scores of the two heads, and what to add to turn them into log-probabilities."""
 
-    new_BK: Tensor
+    new_RK: Tensor
     """Scores of the explore head, about minus infinity for repeat targets."""
     log_new_B: Tensor
     repeat_P: Tensor
@@ -164,24 +164,34 @@ class ScoreHeads(nn.Module):
         features: HistoryFeatures,
         candidates: CandidateColumns,
         true_target: IntArray,
-        match_BK: Tensor | None = None,
+        match_RK: Tensor | None = None,
     ) -> Tensor:
-        """Return the mean of -log p of the true targets."""
+        """Return the mean of -log p of the true targets.
+
+        The features may be split by repeat if the heads have a gate.
+        """
         source_BF = self.source_scaling(self._tensor(features.source))
-        score_BK = self._explore_scores(features, source_BF, match_BK)
-        true_column = self._index(candidates.column_of[true_target])[:, None]
+        score_RK = self._explore_scores(features, source_BF, match_RK)
+        explored = features.candidate_query
+        true_column = self._index(candidates.column_of[true_target[explored]])[:, None]
         if candidates.is_sampled is not None:
-            score_BK = score_BK + self._log_weights(candidates, true_target, true_column)
+            score_RK = score_RK + self._log_weights(candidates, true_target[explored], true_column)
         if not self.config.repeat_head:
-            return -score_BK.log_softmax(dim=1).gather(1, true_column).mean()
+            return -score_RK.log_softmax(dim=1).gather(1, true_column).mean()
         column_of = candidates.column_of
-        num_targets = np.full(len(score_BK), len(column_of))
-        scores = self._scores(features, column_of, source_BF, score_BK, num_targets)
-        log_probability_B = scores.new_BK.gather(1, true_column)[:, 0] + scores.log_new_B
+        num_targets = np.full(len(true_target), len(column_of))
+        scores = self._scores(features, column_of, source_BF, score_RK, num_targets)
+        explored_R = self._index(explored)
+        log_probability_R = (
+            scores.new_RK.gather(1, true_column)[:, 0] + scores.log_new_B[explored_R]
+        )
         query_P = features.pair_query
         is_true = features.pair_target == true_target[query_P]
         repeated = self._index(query_P[is_true])
         repeat_score = scores.repeat_P[self._index(np.flatnonzero(is_true))]
+        log_probability_B = log_probability_R.new_zeros(len(true_target)).index_copy(
+            0, explored_R, log_probability_R
+        )
         return -log_probability_B.index_put(
             (repeated,), repeat_score + scores.log_repeat_B[repeated]
         ).mean()
@@ -189,7 +199,7 @@ class ScoreHeads(nn.Module):
     def _log_weights(
         self, candidates: CandidateColumns, true_target: IntArray, true_column: Tensor
     ) -> Tensor:
-        """Return the logarithm of the number of targets that each column stands for, [B, K].
+        """Return the logarithm of the number of targets that each column stands for, [R, K].
 
         The true target stands for itself, and the rest of the sample for all others. A column that
         is there only because it is the true target of another event stands for nothing.
@@ -199,39 +209,46 @@ class ScoreHeads(nn.Module):
         num_others = np.count_nonzero(is_sampled) - is_sampled[column_of[true_target]]
         weight = np.log((len(column_of) - 1) / np.maximum(num_others, 1))
         zero = self.explore.shared_weight.new_tensor(_LOG_ZERO)
-        log_weight_BK = torch.where(self._index(is_sampled), self._tensor(weight)[:, None], zero)
-        return log_weight_BK.scatter(1, true_column, 0.0)
+        log_weight_RK = torch.where(self._index(is_sampled), self._tensor(weight)[:, None], zero)
+        return log_weight_RK.scatter(1, true_column, 0.0)
 
     def _explore_scores(
-        self, features: HistoryFeatures, source_BF: Tensor, match_BK: Tensor | None
+        self, features: HistoryFeatures, source_BF: Tensor, match_RK: Tensor | None
     ) -> Tensor:
-        score_BK: Tensor = self.explore(features.candidate, self.candidate_scaling, source_BF)
-        return score_BK if match_BK is None else score_BK + match_BK
+        source_RF = source_BF
+        if len(features.candidate_query) < len(source_BF):
+            source_RF = source_BF[self._index(features.candidate_query)]
+        score_RK: Tensor = self.explore(features.candidate, self.candidate_scaling, source_RF)
+        return score_RK if match_RK is None else score_RK + match_RK
 
     def _scores(
         self,
         features: HistoryFeatures,
         column_of: IntArray,
         source_BF: Tensor,
-        score_BK: Tensor,
+        score_RK: Tensor,
         num_targets: IntArray,
         repeat_bias: float = 0.0,
     ) -> Scores:
         """Return the scores of both heads, given those of the explore head.
 
-        `score_BK` is changed in place. `num_targets` is the number of targets that each query
+        `score_RK` is changed in place. `num_targets` is the number of targets that each query
         chooses among.
         """
         # The softmax gives no gradient to scores near minus infinity. The loss reads such a score
         # only of a true target that is a repeat, and then replaces it.
-        fill_neighbors(score_BK, features, column_of, _LOG_ZERO)
+        fill_neighbors(score_RK, features, column_of, _LOG_ZERO)
         repeat_P = self._repeat_scores(features, source_BF)
         weighted_P = repeat_P
         if len(features.pair_log_weight):
             weighted_P = repeat_P + self._tensor(features.pair_log_weight)
         num_repeats = np.diff(features.neighbor_start)
-        row_start = score_BK.shape[1] * np.arange(len(score_BK) + 1)
-        total_new_B = log_sum_exp(score_BK.flatten(), row_start)
+        row_start = score_RK.shape[1] * np.arange(len(score_RK) + 1)
+        total_new_B = log_sum_exp(score_RK.flatten(), row_start)
+        if len(score_RK) < len(source_BF):
+            explored_R = self._index(features.candidate_query)
+            zero_B = total_new_B.new_zeros(len(source_BF))
+            total_new_B = zero_B.index_copy(0, explored_R, total_new_B)
         log_new_B, log_repeat_B = self._normalizers(
             source_BF,
             total_new_B,
@@ -241,7 +258,7 @@ class ScoreHeads(nn.Module):
             repeat_bias=repeat_bias,
         )
         log_total_B = total_new_B if self.config.gate else -log_new_B
-        return Scores(score_BK, log_new_B, repeat_P, log_repeat_B, log_total_B)
+        return Scores(score_RK, log_new_B, repeat_P, log_repeat_B, log_total_B)
 
     def _repeat_scores(self, features: HistoryFeatures, source_BF: Tensor) -> Tensor:
         """Return the scores of all pairs.

@@ -1,6 +1,6 @@
 """The ranker as a model: it trains on windows of events, ranks all targets, follows the stream.
 
-Shapes: B events or queries, K candidates, T targets, D width.
+Shapes: B events or queries, R of them with candidate features, K candidates, T targets, D width.
 """
 
 from dataclasses import asdict
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.encoding.node_states import NodeStates
-from tclgraph.encoding.training_windows import CandidateRoots
 from tclgraph.encoding.two_stream import EncoderInputs
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
@@ -77,7 +76,7 @@ class Ranker(LearnedModel):
 
     def prepare(self, split: Split) -> int:
         config = self.config
-        self.windows = RankerWindows(split.train, config.batch_size, config.max_candidates)
+        self.windows = RankerWindows(split.train, config)
         scale = asdict(IntervalScale.measure(self.windows.graph))
         self.start(split.events, scale=scale, num_targets=split.events.num_targets)
         self.network.heads.measure(self.windows.feature_sample())
@@ -115,18 +114,19 @@ class Ranker(LearnedModel):
 
     def window_loss(self, window: Window, inputs: list[EncoderInputs] | None = None) -> Tensor:
         """Return the mean of -log p of the true targets; without inputs there is no dropout."""
-        match_BK = None
+        match_RK = None
         if self.network.match is not None:
-            assert window.roots is not None
-            match_BK = self._training_match(self.network.match, window.roots, inputs)
+            match_RK = self._training_match(self.network.match, window, inputs)
         return self.network.heads.loss(
-            window.features, window.candidates, window.true_target, match_BK
+            window.features, window.candidates, window.true_target, match_RK
         )
 
     def _training_match(
-        self, match: MatchEncoder, roots: CandidateRoots, inputs: list[EncoderInputs] | None
+        self, match: MatchEncoder, window: Window, inputs: list[EncoderInputs] | None
     ) -> Tensor:
-        encoder = match.encoder
+        """Return the match scores of the events that have candidate features."""
+        encoder, roots, query = match.encoder, window.roots, window.features.candidate_query
+        assert roots is not None
         vectors: Tensor = encoder(inputs or encoder.inputs(self.windows.graph, roots.pairs))
 
         def index(array: IntArray) -> Tensor:
@@ -134,8 +134,9 @@ class Ranker(LearnedModel):
 
         source_BD = vectors.index_select(0, index(roots.source_position))
         version_ND = vectors.index_select(0, index(roots.version_position))
-        product = match.ranking_key(source_BD, in_training=True) @ version_ND.T
-        return product.gather(1, index(roots.version))
+        key_BD = match.ranking_key(source_BD, in_training=True)
+        product_RN = key_BD.index_select(0, index(query)) @ version_ND.T
+        return product_RN.gather(1, index(roots.version[query]))
 
     # State and ranking
 

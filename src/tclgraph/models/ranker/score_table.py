@@ -1,8 +1,9 @@
 """The table of scores of all queries and candidates, and the cells of repeat targets in it.
 
-Shapes: B queries, K candidates, T targets, P pairs.
+Shapes: B queries, R of them with candidate features, K candidates, T targets, P pairs.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,27 +13,31 @@ from tclgraph.models.ranker import score_table_kernels as kernels
 
 
 def fill_neighbors(
-    score_BK: Tensor, features: HistoryFeatures, column_of: IntArray, value: float
+    score_RK: Tensor, features: HistoryFeatures, column_of: IntArray, value: float
 ) -> None:
     """Set the scores of all neighbors in place; `column_of` has the column of each target, or -1.
 
     On the CPU autograd does not notice. So what follows must give these cells no gradient.
     """
-    if score_BK.device.type != "cpu":
-        fill_neighbors_by_steps(score_BK, features, column_of, value)
+    if score_RK.device.type != "cpu":
+        fill_neighbors_by_steps(score_RK, features, column_of, value)
         return
-    table = score_BK.detach().numpy()
-    start, target = features.neighbor_start, features.neighbor_target
-    kernels.fill_cells(start, target, column_of, table.dtype.type(value), table)
+    table = score_RK.detach().numpy()
+    query, start = features.candidate_query, features.neighbor_start
+    target = features.neighbor_target
+    kernels.fill_cells(query, start, target, column_of, table.dtype.type(value), table)
 
 
 def fill_neighbors_by_steps(
-    score_BK: Tensor, features: HistoryFeatures, column_of: IntArray, value: float
+    score_RK: Tensor, features: HistoryFeatures, column_of: IntArray, value: float
 ) -> None:
     """Do the same as `fill_neighbors` on any device, in plain torch."""
+    row_of_query = np.full(len(features.source), -1)
+    row_of_query[features.candidate_query] = np.arange(len(score_RK))
+    row = row_of_query[features.neighbor_query]
     column = column_of[features.neighbor_target]
-    cell = (features.neighbor_query * score_BK.shape[1] + column)[column >= 0]
-    score_BK.view(-1).index_fill_(0, torch.from_numpy(cell).to(score_BK.device), value)
+    cell = (row * score_RK.shape[1] + column)[(row >= 0) & (column >= 0)]
+    score_RK.view(-1).index_fill_(0, torch.from_numpy(cell).to(score_RK.device), value)
 
 
 def normalize(

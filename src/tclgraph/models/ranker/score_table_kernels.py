@@ -6,12 +6,20 @@ from tclgraph.compilation import kernel
 
 @kernel
 def fill_cells(
-    start: IntArray, target: IntArray, column_of: IntArray, value: float, table: RealArray
+    query: IntArray,
+    start: IntArray,
+    target: IntArray,
+    column_of: IntArray,
+    value: float,
+    table: RealArray,
 ) -> None:
-    """Set the cells of every query's targets, from start[query] on; some have no column."""
-    for query in range(len(table)):
-        row = table[query]
-        for index in range(start[query], start[query + 1]):
+    """Set the cells of every row's targets; some have no column.
+
+    The targets of row r are those from start[query[r]] to start[query[r] + 1].
+    """
+    for number in range(len(table)):
+        row = table[number]
+        for index in range(start[query[number]], start[query[number] + 1]):
             column = column_of[target[index]]
             if column >= 0:
                 row[column] = value

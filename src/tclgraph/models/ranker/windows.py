@@ -11,6 +11,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.snapshots import HistorySnapshots
+from tclgraph.models.ranker.config import RankerConfig
 
 # Size of the sample on which the scaling of features is measured.
 _SAMPLE_WINDOWS = 8
@@ -41,9 +42,12 @@ class Window(NamedTuple):
 class RankerWindows(TrainingWindows):
     """Training windows with candidates and history features."""
 
-    def __init__(self, train: EventStream, batch_size: int, max_candidates: int) -> None:
-        super().__init__(train, batch_size)
-        self._max_candidates = max_candidates
+    def __init__(self, train: EventStream, config: RankerConfig) -> None:
+        super().__init__(train, config.batch_size)
+        self._max_candidates = config.max_candidates
+        # With both, the loss of a repeat is that of the repeat head, and that of any other event is
+        # that of the explore head, so that either needs no features for the other.
+        self._split_by_repeat = config.repeat_head and config.gate
         self._snapshots = HistorySnapshots(InteractionLog(self.graph))
 
     def draw(
@@ -62,7 +66,7 @@ class RankerWindows(TrainingWindows):
         # From a generator of its own, so that it does not change what else is drawn.
         sample_offset = random.spawn(1)[0].random(len(event))
         return Window(
-            features=self.features(event, columns, sample_offset),
+            features=self.features(event, columns, sample_offset, split=self._split_by_repeat),
             candidates=CandidateColumns(column_of, is_sampled),
             true_target=true,
             roots=None
@@ -71,9 +75,17 @@ class RankerWindows(TrainingWindows):
         )
 
     def features(
-        self, event: IntArray, columns: IntArray, sample_offset: FloatArray | None = None
+        self,
+        event: IntArray,
+        columns: IntArray,
+        sample_offset: FloatArray | None = None,
+        *,
+        split: bool = False,
     ) -> HistoryFeatures:
-        """Return the features just before each of these consecutive events."""
+        """Return the features just before each of these consecutive events.
+
+        See `HistoryState.features` for `sample_offset`, and for `split` as `split_by_repeat`.
+        """
         history = self._snapshots.before(int(event[0]))
         return history.features(
             self.sources(event),
@@ -81,6 +93,7 @@ class RankerWindows(TrainingWindows):
             columns,
             reveal=True,
             sample_offset=sample_offset,
+            split_by_repeat=split,
         )
 
     def feature_sample(self) -> Iterator[HistoryFeatures]:
