@@ -35,12 +35,18 @@ def test_candidates_have_their_latest_version_before_every_event(
     event = windows.events(data.draw(st.integers(0, len(windows) - 1)))
     target_ids = st.integers(0, stream.num_targets - 1)
     candidates = np.array(data.draw(st.lists(target_ids, min_size=1, unique=True)))
-    roots = windows.candidate_roots(event, candidates, absent_node=space.num_nodes)
+    rows = st.lists(st.sampled_from(range(len(event))), min_size=1, unique=True).map(sorted)
+    compared = data.draw(st.none() | rows.map(np.array))
+    roots = windows.candidate_roots(event, candidates, space.num_nodes, compared)
 
+    event = event if compared is None else event[compared]
     encoded = roots.pairs.ravel()
     expected = last.before(candidates + space.first_target, event[:, None])
     assert_array_equal(encoded[roots.version_position][roots.version], expected)
     assert_array_equal(encoded[roots.source_position], last.before(stream.source[event], event))
+    # Nothing is encoded that no event reads.
+    read = {*encoded[roots.source_position].tolist(), *expected.ravel().tolist()}
+    assert all(read & set(pair) for pair in roots.pairs.tolist())
 
 
 @given(streams(), batch_sizes, st.data())

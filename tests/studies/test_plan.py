@@ -248,7 +248,7 @@ def test_noise_is_that_of_the_seed_and_the_clean_jobs_are_those_of_other_studies
     assert [job.noise for job in jobs[: len(SHARES)]] == list(SHARES)
     clean = {job.key for job in jobs if not job.noise}
     others = (overall_study(log, ["tcl"]), tcl_ablation(log))
-    own = clean - set.union(*(keys_of(other, 2) for other in others))
+    own = clean - set[str]().union(*(keys_of(other, 2) for other in others))
     # TGN validates on all events, and on a sample elsewhere.
     assert len(own) == 2
     assert all("/tgn-max_valid_events=None-" in key for key in own)

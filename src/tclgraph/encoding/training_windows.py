@@ -2,7 +2,7 @@
 
 Events that are close in time share most of their past, so a window encodes much of it once.
 
-Shapes: B events, C = 2 + negatives columns, K candidates.
+Shapes: B events, R of them compared with candidates, C = 2 + negatives columns, K candidates.
 """
 
 from dataclasses import dataclass
@@ -34,17 +34,16 @@ class SampledRoots:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRoots:
-    """Roots of a window in which every event is compared with the same candidates."""
+    """Roots of a window in which R events are compared with the same candidates."""
 
     pairs: IntArray
     """Pairs of roots to encode."""
     source_position: IntArray
-    """Row of each source's vector among the encoded roots, [B]."""
+    """Row of each source's vector among the encoded roots, [R]."""
     version_position: IntArray
-    """Rows of all candidate versions: the K candidates before the window, then both parties after
-    each of its events."""
+    """Rows of the candidate versions that the events are compared with."""
     version: IntArray
-    """The version each candidate has before each event, [B, K]."""
+    """The version each candidate has before each event, [R, K]."""
 
 
 class TrainingWindows:
@@ -87,19 +86,33 @@ class TrainingWindows:
         return SampledRoots(event, instance, pairs, position.reshape(node.shape))
 
     def candidate_roots(
-        self, event: IntArray, candidates: IntArray, absent_node: int
+        self,
+        event: IntArray,
+        candidates: IntArray,
+        absent_node: int,
+        compared: IntArray | None = None,
     ) -> CandidateRoots:
-        """Return the roots of consecutive events that share these candidates (target ids)."""
+        """Return the roots of consecutive events that share these candidates (target ids).
+
+        `compared` has the positions of the events that are compared with candidates; None means
+        all events.
+        """
         first, stop = int(event[0]), int(event[-1]) + 1
-        before = self._last.before(candidates + self.space.first_target, event[:1])
         block = np.arange(2 * first, 2 * stop)
-        roots = np.concatenate([self._last.before(self.sources(event), event), before, block])
-        pairs, position = root_pairs(roots, absent_node)
         column_of = np.full(self.space.num_nodes, -1)
         column_of[candidates + self.space.first_target] = np.arange(len(candidates))
+        version = column_versions(column_of[self.graph.node[block]], len(candidates))
+        if compared is not None:
+            event, version = event[compared], version[compared]
+        before = self._last.before(candidates + self.space.first_target, np.array([first]))
+        all_versions = np.concatenate([before, block])
+        is_read = np.zeros(len(all_versions), dtype=bool)
+        is_read[version] = True
+        sources = self._last.before(self.sources(event), event)
+        pairs, position = root_pairs(np.concatenate([sources, all_versions[is_read]]), absent_node)
         return CandidateRoots(
             pairs=pairs,
             source_position=position[: len(event)],
             version_position=position[len(event) :],
-            version=column_versions(column_of[self.graph.node[block]], len(candidates)),
+            version=(np.cumsum(is_read) - 1)[version],
         )

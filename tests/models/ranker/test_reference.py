@@ -248,12 +248,12 @@ def test_loss_and_every_gradient(
     first = number * model.config.batch_size
     num_events = len(window.true_target)
     mean_source = None
-    if slow.mean_source is not None:
-        sources = train.source[first : first + num_events].tolist()
+    compared = (first + window.features.candidate_query).tolist()
+    if slow.mean_source is not None and compared:
         mean_source = torch.stack(
             [
-                slow.reference.predictive_vector(source, first + row)
-                for row, source in enumerate(sources)
+                slow.reference.predictive_vector(int(train.source[event]), event)
+                for event in compared
             ]
         ).mean(dim=0)
     losses = []

@@ -33,7 +33,7 @@ class MatchEncoder(nn.Module):
         """Return the vectors whose product with targets' vectors is the match score.
 
         Centered, only the difference between a source and the mean source counts. In training the
-        mean is that of the batch, and it updates the moving average used in ranking.
+        mean is that of the given sources, and it updates the moving average used in ranking.
         """
         if not self.config.centered:
             return self.discriminator.ranking_key(source_BD)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.encoding.node_states import NodeStates
+from tclgraph.encoding.training_windows import CandidateRoots
 from tclgraph.encoding.two_stream import EncoderInputs
 from tclgraph.errors import InputError
 from tclgraph.events.split import Split
@@ -103,7 +104,8 @@ class Ranker(LearnedModel):
         if match is None:
             return DrawnWindow(self.windows.draw(batch, random), None)
         window = self.windows.draw(batch, random, match.encoder.absent_node)
-        assert window.roots is not None
+        if window.roots is None:
+            return DrawnWindow(window, None)
         return DrawnWindow(
             window, match.encoder.inputs(self.windows.graph, window.roots.pairs, random)
         )
@@ -115,28 +117,26 @@ class Ranker(LearnedModel):
     def window_loss(self, window: Window, inputs: list[EncoderInputs] | None = None) -> Tensor:
         """Return the mean of -log p of the true targets; without inputs there is no dropout."""
         match_RK = None
-        if self.network.match is not None:
-            match_RK = self._training_match(self.network.match, window, inputs)
+        if self.network.match is not None and window.roots is not None:
+            match_RK = self._training_match(self.network.match, window.roots, inputs)
         return self.network.heads.loss(
             window.features, window.candidates, window.true_target, match_RK
         )
 
     def _training_match(
-        self, match: MatchEncoder, window: Window, inputs: list[EncoderInputs] | None
+        self, match: MatchEncoder, roots: CandidateRoots, inputs: list[EncoderInputs] | None
     ) -> Tensor:
         """Return the match scores of the events that have candidate features."""
-        encoder, roots, query = match.encoder, window.roots, window.features.candidate_query
-        assert roots is not None
+        encoder = match.encoder
         vectors: Tensor = encoder(inputs or encoder.inputs(self.windows.graph, roots.pairs))
 
         def index(array: IntArray) -> Tensor:
             return torch.from_numpy(array).to(vectors.device)
 
-        source_BD = vectors.index_select(0, index(roots.source_position))
+        source_RD = vectors.index_select(0, index(roots.source_position))
         version_ND = vectors.index_select(0, index(roots.version_position))
-        key_BD = match.ranking_key(source_BD, in_training=True)
-        product_RN = key_BD.index_select(0, index(query)) @ version_ND.T
-        return product_RN.gather(1, index(roots.version[query]))
+        product_RN = match.ranking_key(source_RD, in_training=True) @ version_ND.T
+        return product_RN.gather(1, index(roots.version))
 
     # State and ranking
 

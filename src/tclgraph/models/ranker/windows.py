@@ -1,6 +1,7 @@
 """What the ranker trains on: windows of consecutive events, their candidates and features."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,14 @@ class CandidateColumns(NamedTuple):
     """Whether each column was drawn, not only added as the true target of an event; None if columns
     are all targets."""
 
+    def is_used(self, true_target: IntArray) -> BoolArray:
+        """Return whether each column counts in the loss of an event with one of these targets."""
+        if self.is_sampled is None:
+            return np.ones(len(self.column_of), dtype=bool)
+        is_used = self.is_sampled.copy()
+        is_used[self.column_of[true_target]] = True
+        return is_used
+
 
 class Window(NamedTuple):
     """Events by row; columns are all targets, or a sample of them with the true ones."""
@@ -36,7 +45,8 @@ class Window(NamedTuple):
     true_target: IntArray
     """True target of each event."""
     roots: CandidateRoots | None
-    """What an encoder has to encode; None without an encoder."""
+    """What an encoder has to encode; None without an encoder, or if no event is compared with
+    candidates."""
 
 
 class RankerWindows(TrainingWindows):
@@ -65,14 +75,17 @@ class RankerWindows(TrainingWindows):
         column_of[columns] = np.arange(len(columns))
         # From a generator of its own, so that it does not change what else is drawn.
         sample_offset = random.spawn(1)[0].random(len(event))
-        return Window(
-            features=self.features(event, columns, sample_offset, split=self._split_by_repeat),
-            candidates=CandidateColumns(column_of, is_sampled),
-            true_target=true,
-            roots=None
-            if absent_node is None
-            else self.candidate_roots(event, columns, absent_node),
-        )
+        features = self.features(event, columns, sample_offset, split=self._split_by_repeat)
+        candidates, roots = CandidateColumns(column_of, is_sampled), None
+        compared = features.candidate_query
+        if absent_node is not None and len(compared):
+            used = np.flatnonzero(candidates.is_used(true[compared]))
+            roots = self.candidate_roots(event, columns[used], absent_node, compared)
+            # The loss ignores the match scores of other columns, so these may have any version.
+            version = np.zeros((len(compared), len(columns)), np.int64)
+            version[:, used] = roots.version
+            roots = replace(roots, version=version)
+        return Window(features, candidates, true, roots)
 
     def features(
         self,
