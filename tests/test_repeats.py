@@ -114,12 +114,28 @@ STATED = (
         verdict="unclear",
     ),
     Stated(
-        sentence="and it is worse in MRR and Hit@10.",
+        sentence="and it is worse in MRR.",
         logs=("collegemsg",),
         events="new pair",
-        metrics=("MRR", "Hit@10"),
+        metrics=("MRR",),
         against=RECENT,
         verdict="worse",
+    ),
+    Stated(
+        sentence="It is worse in Hit@10 than `global-recency`,",
+        logs=("collegemsg",),
+        events="new pair",
+        metrics=("Hit@10",),
+        against=("global-recency",),
+        verdict="worse",
+    ),
+    Stated(
+        sentence="and the difference from `edgebank-window` is unclear.",
+        logs=("collegemsg",),
+        events="new pair",
+        metrics=("Hit@10",),
+        against=("edgebank-window",),
+        verdict="unclear",
     ),
 )
 
