@@ -73,7 +73,7 @@ class OneByOne:
 
     def is_impossible(self, source: int, target: int) -> bool:
         """Return whether this is a node with itself and no node has interacted with itself."""
-        return self.is_one_mode and source == target and not self.measured["has_self_loops"]
+        return source == target and not self.measured["can_be_own_target"]
 
     def survival(self, source: int, target: int, time: float) -> Tensor:
         if self.is_impossible(source, target):

@@ -71,6 +71,13 @@ def test_a_plan_has_every_job_once_and_first_seeds_first(log: OpenLog) -> None:
     assert [job.seed for job in jobs if job.model == "popularity"] == [0]
 
 
+def test_the_ablation_is_of_the_named_models(log: OpenLog) -> None:
+    plan = make_plan(["ablation"], [log.spec], ["tcl:negative_pool=256", "tgn"])
+    assert [study.name for study in plan.studies] == ["ablation-tcl"]
+    plan = make_plan(["ablation"], [log.spec])
+    assert [study.name for study in plan.studies] == ["ablation-tcl", "ablation-ranker"]
+
+
 def test_settings_of_a_model_make_another_row(log: OpenLog) -> None:
     study = overall_study(log, ["tcl:negative_pool=256", "tcl"])
     pooled, plain = study.entries
@@ -257,5 +264,5 @@ def test_noise_is_that_of_the_seed_and_the_clean_jobs_are_those_of_other_studies
 
 
 def test_all_leaves_out_what_is_not_in_the_paper(log: OpenLog) -> None:
-    names = [study.name for study in make_plan(["all"], [log.spec], ["popularity"]).studies]
+    names = [study.name for study in make_plan(["all"], [log.spec]).studies]
     assert names == ["overall", "ablation-tcl", "ablation-ranker", "depth", "heads"]

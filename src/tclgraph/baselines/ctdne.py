@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
+from tclgraph.baselines.own_target import measure_own_targets
 from tclgraph.baselines.skip_gram import NOISE_POWER, noise_of, train_walks
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.events.node_space import NodeSpace
@@ -132,7 +133,7 @@ class CTDNE(FrozenModel):
         # Paper: walks with fewer nodes than the window are dropped. Here: all walks are used.
         # Because: walks that begin late are short, so the latest events would be lost.
         self._walks = TemporalWalks(graph, config.bias)
-        self.start(split.events)
+        self.start(split.events, **measure_own_targets(split.train))
 
         num_occurrences = np.bincount(graph.node, minlength=graph.space.num_nodes)
         self._num_walks = config.walks_per_node * int(np.count_nonzero(num_occurrences))

@@ -33,6 +33,7 @@ from tclgraph.baselines.coupled_states import (
     vector_groups,
     with_updates,
 )
+from tclgraph.baselines.own_target import measure_own_targets, rank_own_target_last
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.dependency_graph.interval_scaling import IntervalScale
 from tclgraph.events.node_space import NodeSpace
@@ -178,8 +179,7 @@ class DeepCoevolve(CoupledModel):
             start=float(split.train.time[0]),
             unit=unit,
             log_base_rate=float(np.log(base_rate)),
-            has_self_loops=bool((source == target).any()),
-            num_targets=split.events.num_targets,
+            **measure_own_targets(split.train),
         )
         return -(-len(graph) // self.config.batch_size)
 
@@ -239,8 +239,8 @@ class DeepCoevolve(CoupledModel):
         with_targets_BC = (source_BCD[:, :1] * target_BCD).sum(2)
         with_sources_BC = (source_BCD * target_BCD[:, :1]).sum(2)
         log_rate_BC = self._log_rates(torch.cat([with_targets_BC, with_sources_BC], dim=1))
-        if not self.measured["has_self_loops"]:
-            # Pairs of a node with itself have no process, see `_without_self`.
+        if not self.measured["can_be_own_target"]:
+            # Pairs of a node with itself have no process, see `own_target`.
             is_self = np.concatenate([source[:, :1] == target, source == target[:, :1]], axis=1)
             mask_BC = torch.from_numpy(is_self).to(log_rate_BC.device)
             log_rate_BC = log_rate_BC.masked_fill(mask_BC, -torch.inf)
@@ -287,7 +287,7 @@ class DeepCoevolve(CoupledModel):
         latest = events.latest.before(events.source, events.event)
         source_time = instance_times(latest, self.graph, start)
         scores = self._scores(match_BT, events.time, source_time, target_time_BT)
-        return self._without_self(scores, events.source)
+        return rank_own_target_last(scores, events.source, self.measured)
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
@@ -297,18 +297,7 @@ class DeepCoevolve(CoupledModel):
         latest_time = instance_times(self._nodes.instance, self.graph, start)
         source_time, target_time_T = latest_time[source], latest_time[self.target_rows]
         scores = self._scores(match_BT.cpu().numpy(), time, source_time, target_time_T)
-        return self._without_self(scores, source)
-
-    def _without_self(self, score_BT: ScoreArray, source: IntArray) -> ScoreArray:
-        """Lower the score of each source as its own target below those of the training events.
-
-        In a one-mode graph a node has one vector, whose product with itself is high. If no node
-        interacts with itself in training, such pairs have no process.
-        """
-        if self.graph.space.kind == "one-mode" and not self.measured["has_self_loops"]:
-            trained_BT = score_BT[:, : self.measured["num_targets"]]
-            score_BT[np.arange(len(source)), source] = trained_BT.min(axis=1) - 1
-        return score_BT
+        return rank_own_target_last(scores, source, self.measured)
 
     def _scores(
         self,

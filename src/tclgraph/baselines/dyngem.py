@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.frozen import FrozenModel
+from tclgraph.baselines.own_target import measure_own_targets
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.node_tables import NodeModule, NodeTable
@@ -147,7 +148,7 @@ class DynGEM(FrozenModel):
     # Training
 
     def prepare(self, split: Split) -> int:
-        self.start(split.events)
+        self.start(split.events, **measure_own_targets(split.train))
         # Paper: entries are the weights of edges, mostly 0 or 1 in its data. Here: log(1 + number
         # of events). Because: a pair may have a hundred events, and the square of that would
         # dominate the loss.

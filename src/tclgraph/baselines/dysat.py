@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from tclgraph.arrays import IntArray
 from tclgraph.baselines.frozen import FrozenModel
+from tclgraph.baselines.own_target import measure_own_targets
 from tclgraph.events.split import Split
 from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.layers.structural_attention import StructuralAttention, WeightedEdges
@@ -209,7 +210,7 @@ class DySAT(FrozenModel):
     network: DySATNetwork
 
     def prepare(self, split: Split) -> int:
-        self.start(split.events)
+        self.start(split.events, **measure_own_targets(split.train))
         graphs = snapshots(split.train, self.config.snapshots, cumulative=False)
         edges, row_NT = attended_rows(graphs)
         self._edges, self._row_NT = edges.to(self.config.device), row_NT.to(self.config.device)

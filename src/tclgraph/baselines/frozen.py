@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
+from tclgraph.baselines.own_target import rank_own_target_last
 from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
 
@@ -15,7 +16,8 @@ class FrozenModel(LearnedModel):
     """Scores a target by the dot product of its vector with the vector of the source.
 
     The vectors come from the training events only; events observed later do not change them. All
-    nodes that are added after training have the same vector.
+    nodes that are added after training have the same vector. `measured` has the figures of
+    `measure_own_targets`.
     """
 
     streams = False
@@ -59,7 +61,8 @@ class FrozenModel(LearnedModel):
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
         vectors = self._all_vectors
         query_BD = vectors[torch.tensor(source, device=vectors.device)]
-        return (query_BD @ vectors[self.graph.space.first_target :].T).cpu().numpy()
+        score_BT = (query_BD @ vectors[self.graph.space.first_target :].T).cpu().numpy()
+        return rank_own_target_last(score_BT, source, self.measured)
 
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score all events in one call, because no event changes a score."""

@@ -24,6 +24,7 @@ from torch.nn import functional
 from tclgraph.arrays import IntArray
 from tclgraph.baselines.best_variant import fit_variants
 from tclgraph.baselines.frozen import FrozenModel
+from tclgraph.baselines.own_target import measure_own_targets
 from tclgraph.events.split import Split
 from tclgraph.layers.aggregators import (
     GATAggregator,
@@ -196,7 +197,7 @@ class GraphSAGE(FrozenModel):
     def _take_over(self, variant: Self, split: Split) -> None:
         """Become equal to a fitted variant, with all nodes of the split."""
         self.config = variant.config
-        self.start(split.without_test().events)
+        self.start(split.without_test().events, **variant.measured)
         self.network.load_state_dict(variant.network.state_dict())
         self._vectors = variant._vectors
         self.extend(split.events)
@@ -204,7 +205,7 @@ class GraphSAGE(FrozenModel):
 
     def prepare(self, split: Split) -> int:
         config, train = self.config, split.train
-        self.start(split.events)
+        self.start(split.events, **measure_own_targets(split.train))
         self._links = StaticNeighbors(train)
         # The graph has no timestamps, so a batch holds events from all over the training stream.
         # Which events share a batch does not change between epochs.

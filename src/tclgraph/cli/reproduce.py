@@ -59,7 +59,8 @@ def reproduce(
         Optional[str],
         typer.Option(
             help="Models of overall, separated by commas: names of models, heuristics for all "
-            "heuristics, or a name with settings, such as tcl:negative_pool=256. Default: all."
+            "heuristics, or a name with settings, such as tcl:negative_pool=256. The ablation "
+            "is of tcl and ranker, if they are among them. Default: all."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the report and of all files.")] = Path(

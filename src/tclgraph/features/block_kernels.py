@@ -82,7 +82,6 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     columns, first_target = queries.columns, events.first_target
     num_queries, num_columns = len(queries.source), len(columns)
     num_nodes, num_targets = len(nodes.table), len(ranks.as_target)
-    is_sampled = len(queries.sample_offset) > 0
     source_table = np.zeros((num_queries, NUM_SOURCE_FEATURES), np.float32)
     steady = np.empty((num_columns, NUM_STEADY), np.float32)
     candidate_query = np.empty(num_queries, np.int64)
@@ -91,9 +90,8 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
     change_column = np.empty(0, np.int64)
     change = np.empty((0, NUM_STEADY), np.float32)
     moving = np.empty((num_queries, NUM_MOVING, num_columns), np.float32)
-    pairs = empty_pairs(num_queries, num_targets, is_sampled)
+    pairs = empty_pairs(num_queries, num_targets, len(queries.sample_offset) > 0)
     lists = empty_lists(num_targets)
-
     column_of = np.full(num_targets, -1, np.int64)
     for column in range(num_columns):
         column_of[columns[column]] = column
@@ -107,9 +105,8 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         source, now = queries.source[query], queries.time[query]
         slide_windows(known, now, events, nodes, changed)
         max_changes = num_changes + changed.number[0]
-        if max_changes > len(change_column):
-            change_column = _grown(change_column, 2 * max_changes)
-            change = _grown(change, 2 * max_changes)
+        change_column = _with_room(change_column, max_changes)
+        change = _with_room(change, max_changes)
         num_changes = _write_changes(
             num_changes, column_of, events, nodes, changed, times, change_column, change
         )
@@ -124,8 +121,7 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
                 targets = targets[:0]  # all targets have a column
             group = queries.source[query:end_of_group]
             walk_group(group, columns, targets, known, queries.reveal, events, nodes, walks)
-        has_pairs = pairs.start[query + 1] > pairs.start[query]
-        if not (has_pairs and queries.split_by_repeat):
+        if not (queries.split_by_repeat and pairs.start[query + 1] > pairs.start[query]):
             rows = moving[num_rows]
             write_walk(lane, columns, first_target, walks, rows)
             write_moving(columns, now, first_target > 0, times, ranks, rows)
@@ -246,8 +242,11 @@ def _write_changes(
 
 
 @kernel
-def _grown(array: Any, room: int) -> Any:
-    """Return a copy with room for this number of rows."""
-    larger = np.empty((room,) + array.shape[1:], array.dtype)  # noqa: RUF005  # as numba supports
-    larger[: len(array)] = array
-    return larger
+def _with_room(array: Any, num_rows: int) -> Any:
+    """Return the array, or a copy twice as long if it has fewer rows than this number."""
+    if num_rows <= len(array):
+        return array
+    shape = (2 * num_rows,) + array.shape[1:]  # noqa: RUF005  # as numba supports
+    longer = np.empty(shape, array.dtype)
+    longer[: len(array)] = array
+    return longer

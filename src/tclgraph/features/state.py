@@ -82,13 +82,11 @@ class HistoryState:
         the events of this state, and each further query knows one event more. Times ascend then,
         and none is before the last known event. The state itself does not change. `sample_offset`
         has a number between 0 and 1 for every query, with which training samples the pairs of
-        sources that have many; the pair of the event is among them, so this needs `reveal`.
-
-        With `split_by_repeat`, a query has pairs only if the pair of its event is among them, and
-        candidate features only if it has no pairs. This needs `reveal`, too.
+        sources that have many; the pair of the event is among them. With `split_by_repeat`, a query
+        has pairs only if the pair of its event is among them, and candidate features only if it has
+        no pairs. Both need `reveal`.
         """
-        reads_event = sample_offset is not None or split_by_repeat
-        assert reveal or not reads_event, "this needs the true targets: set reveal"
+        assert reveal or (sample_offset is None and not split_by_repeat), "set reveal for this"
         events = self._log.events()
         if columns is None:
             columns = np.arange(self._log.graph.space.num_targets)

@@ -61,7 +61,8 @@ def make_plan(
     """Open the logs and return the studies of them.
 
     `words` are topics or `all`. Without logs, the data sets of the paper are used that are on this
-    machine. `models` are those of the overall comparison.
+    machine. `models` are those of the overall comparison, and of TCL and the ranker only those
+    among them have an ablation.
     """
     topics = _parse_topics(words)
     for name, count in Counter(spec.name for spec in logs).items():
@@ -93,8 +94,11 @@ def _studies(topics: frozenset[Topic], log: OpenLog, models: Sequence[str]) -> I
     if Topic.OVERALL in topics:
         yield overall_study(log, models)
     if Topic.ABLATION in topics:
-        yield tcl_ablation(log)
-        yield ranker_ablation(log)
+        names = {model.partition(":")[0] for model in models}
+        if "tcl" in names:
+            yield tcl_ablation(log)
+        if "ranker" in names:
+            yield ranker_ablation(log)
     if Topic.DEPTH in topics:
         yield sweep_study(log, DEPTH)
     if Topic.HEADS in topics:
