@@ -76,10 +76,35 @@ CLEAR: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
         {"buyer": [0, 1, 0, 2, 1], "thing": [7, 8, 8, 7, 8], "at": [0, 36, 36, 40, 77]},
         USUAL,
     ),
+    "small integers": (
+        {
+            "buyer": pl.Series([0, 1, 0, 2, 1], dtype=pl.UInt8),
+            "thing": pl.Series([7, -8, -8, 7, 127], dtype=pl.Int8),
+            "at": pl.Series([1, 36, 36, 40, 77], dtype=pl.UInt32),
+        },
+        USUAL,
+    ),
     "steps": ({**BUYERS, **PRODUCTS, "at": [1, 2, 3, 4, 5], "price": PRICES}, USUAL),
     "row numbers": ({"": LONG[:5], **BUYERS, **PRODUCTS, "at": SECONDS}, USUAL),
     "grouped by source": (
         {"buyer": [1, 1, 1, 2, 2], "thing": [7, 8, 9, 7, 8], "stars": PRICES, "at": UNSORTED_UNIX},
+        USUAL,
+    ),
+    "grouped by many sources": (
+        {
+            "buyer": [row // 2 for row in LONG],
+            "thing": [row % 7 for row in LONG],
+            "stars": [row % 3 for row in LONG],
+            "at": [1_700_000_000 + 61 * row % 999 for row in LONG],
+        },
+        USUAL,
+    ),
+    "a source that rises by chance": (
+        {"buyer": list("aabbc"), **PRODUCTS, "city": list("qrqrq"), "at": DATES},
+        USUAL,
+    ),
+    "a second Unix time": (
+        {"signed_up": UNSORTED_UNIX, **BUYERS, **PRODUCTS, "at": UNIX},
         USUAL,
     ),
     "order numbers": (

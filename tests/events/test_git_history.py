@@ -107,6 +107,19 @@ def test_events_are_sorted_by_time_and_parents_come_first(tmp_path: Path) -> Non
     assert names == ["b", "a", "z", "y", "x"]
 
 
+def test_parents_come_first_even_if_a_clock_on_a_branch_was_wrong(tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "clock")
+    repository.commit("parent", time=30)
+    repository.git("switch", "--quiet", "--create", "side")
+    repository.commit("child", time=30)
+    repository.commit("early", time=10)
+    repository.git("switch", "--quiet", "main")
+    repository.commit("main", time=40)
+    repository.git("merge", "--quiet", "--no-edit", "side", time=50)
+    names = [name for _, name, _ in events(read_git_history(repository.path))]
+    assert names == ["early", "parent", "child", "main"]
+
+
 def test_empty_commits_have_no_events(repository: Repository) -> None:
     repository.commit(time=40)
     repository.commit("b", time=50)
@@ -123,6 +136,12 @@ def test_settings_of_the_user_and_of_a_hook_change_nothing(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "order").write_text("folder/*\nb\n")
+    signer = tmp_path / "signer"
+    signer.write_text(
+        "#!/bin/sh\nprintf '\\n[GNUPG:] SIG_CREATED \\n' >&2\n"
+        "printf -- '-----BEGIN PGP SIGNATURE-----\\n-----END PGP SIGNATURE-----\\n'\n"
+    )
+    signer.chmod(0o755)
     for name, value in (
         ("log.showRoot", "false"),
         ("log.showSignature", "true"),
@@ -132,8 +151,10 @@ def test_settings_of_the_user_and_of_a_hook_change_nothing(
         ("log.diffMerges", "first-parent"),
         ("format.pretty", "full"),
         ("color.ui", "always"),
+        ("gpg.program", str(signer)),
     ):
         repository.git("config", name, value)
+    repository.git("commit", "--quiet", "--allow-empty", "--gpg-sign", "--message", "signed")
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "another" / ".git"))
     assert events(read_git_history(repository.path)) == EVENTS
     assert events(read_git_history(repository.path / "folder")) == EVENTS

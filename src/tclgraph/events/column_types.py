@@ -163,6 +163,9 @@ def _profile(column: pl.Series) -> _Profile:
     is_date = _are_most(are_dates(values)) if is_text else values.dtype.is_temporal()
     numbers = _numbers(values) if is_text and not is_date else values
     is_number = numbers.dtype.is_numeric()
+    can_be_key = not is_date and (numbers.dtype.is_integer() or not is_number)
+    if is_number:
+        numbers = numbers.cast(pl.Float64)  # small integer types would overflow
     previous = numbers.shift(1)
     return _Profile(
         name=column.name,
@@ -175,7 +178,7 @@ def _profile(column: pl.Series) -> _Profile:
         is_number=is_number,
         is_unix_time=is_number and are_unix_times(numbers),
         is_counter=is_number and bool((numbers - previous == 1).all()),
-        can_be_key=not is_date and (numbers.dtype.is_integer() or not is_number),
+        can_be_key=can_be_key,
     )
 
 
