@@ -60,7 +60,9 @@ def to_seconds(column: pl.Series, unit: TimeUnit, place: Place, notify: Notify) 
         numbers = numbers if integers.null_count() else integers
     elif column.dtype.is_numeric():
         _refuse_empty(column, place)
-        numbers = column
+        # NumPy has neither decimals nor integers of 128 bits.
+        is_wide = column.dtype.is_decimal() or column.dtype == pl.Int128
+        numbers = column.cast(pl.Float64) if is_wide else column
     else:
         raise InputError(f"{place(0)}: type {column.dtype} cannot be read as a time; {_REMEDY}")
     return _from_numbers(numbers, column, unit, place, notify)
