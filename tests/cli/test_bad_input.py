@@ -22,6 +22,11 @@ BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
         "source,target\na,b\n",
         "cannot guess the time column among source, target; name it with --time",
     ),
+    "two possible times": (
+        "log.csv",
+        "who,what,ordered,paid\n" + "a,x,2024-05-01,2024-05-02\na,y,2024-05-03,2024-05-04\n" * 2,
+        "cannot guess the time column among ordered, paid; name it with --time",
+    ),
     "unparsable time": (
         "log.csv",
         VALID + "a,x,noon\n",
@@ -123,6 +128,8 @@ TGB = ["evaluate", "--model", "edgebank", "--data", "log.csv", "--protocol", "tg
         (["describe", "wikipeda"], 'did you mean "wikipedia"?'),
         (["describe", "nowhere.csv"], "cannot find 'nowhere.csv': it is neither a file"),
         (["describe", "."], "cannot read .: Is a directory; give a file"),
+        (["describe", "git:nowhere"], "cannot read git:nowhere: there is no such folder"),
+        (["train", "git:.", "--time", "date"], "git:. has no columns to name; leave out --source"),
         (["describe", "log.csv", "--source", "sorce"], 'did you mean "source"?'),
         (
             ["describe", "collegemsg", "--time", "t"],

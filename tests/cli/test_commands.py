@@ -10,6 +10,7 @@ import pytest
 from tclgraph.evaluation.metrics import METRIC_NAMES
 from tclgraph.events.synthetic import SyntheticConfig, synthesize
 from tclgraph.events.writers import write_file
+from tests.git_repository import Repository
 from tests.streams import Cli
 
 
@@ -221,3 +222,19 @@ def test_a_run_has_the_split_of_tgb_or_is_refused(cli: Cli, log: Path) -> None:
     of_model = json.loads(cli(*fitted, "--json")[1])
     for rule, report in of_run["updates"].items():
         assert report["metrics"] == of_model["updates"][rule]["metrics"]
+
+
+def test_a_git_history_is_a_log(cli: Cli, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "project")
+    for step in range(6):
+        repository.commit("a", "b", f"c{step % 2}", author=("ann", "bob")[step % 2], time=step)
+    assert json.loads(cli("describe", "git:project", "--json")[1])["interactions"] == 18
+    train = ("train", "git:project", "--model", "own-recency")
+    run = "runs/own-recency-git-project"
+    assert cli(*train)[1].endswith(f"next: tclgraph evaluate {run}\n")
+    assert cli(*train, "--run", run, "--resume")[0] == 0
+    code, _, err = cli("train", "git:elsewhere", "--run", run, "--resume")
+    assert code == 2
+    assert f"{run} was begun with the log git:{repository.path.resolve()}, not git:else" in err
+    report = json.loads(cli("evaluate", run, "--json")[1])
+    assert (report["data"], report["file"], report["events"]) == ("project", "git:project", 3)

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -21,6 +22,8 @@ def seconds(
 def test_numbers_are_seconds() -> None:
     assert seconds([1, 2]) == [1.0, 2.0]
     assert seconds(["1082040961", " 1e3", "-0.5"]) == [1082040961.0, 1000.0, -0.5]
+    assert seconds(pl.Series([Decimal("1082040961.25"), Decimal("2.5")])) == [1082040961.25, 2.5]
+    assert seconds(pl.Series([1082040961], dtype=pl.Int128)) == [1082040961.0]
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 1e3), ("us", 1e6), ("ns", 1e9)])

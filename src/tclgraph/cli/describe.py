@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @options.with_log_options
 def describe(
-    log: Annotated[str, typer.Argument(help="Catalog name or path of a file.")],
+    log: Annotated[str, typer.Argument(help=options.LOG_HELP)],
     as_json: options.Json = False,
     *,
     spec_for: options.SpecFor,

@@ -70,7 +70,7 @@ def evaluate(
         Optional[str],
         typer.Option(help="Name of a model to fit and evaluate, or `heuristics` for all of them."),
     ] = None,
-    data: Annotated[Optional[str], typer.Option(help="Catalog name or path of a file.")] = None,
+    data: Annotated[Optional[str], typer.Option(help=options.LOG_HELP)] = None,
     as_json: options.Json = False,
     *,
     rules: RuleOptions,

@@ -33,6 +33,9 @@ Settings = Annotated[
 
 DEFAULT_MODEL = "ranker"
 
+LOG_HELP = "Catalog name, path of a file, or git:PATH for the history of a git repository."
+"""Help of the argument that names a log."""
+
 SpecFor: TypeAlias = Callable[[str], LogSpec]
 """Returns the `LogSpec` of a log, with the values of the log options."""
 

@@ -51,8 +51,8 @@ def reproduce(
     data: Annotated[
         Optional[list[str]],
         typer.Option(
-            help="Name in the catalog, or a file; may be repeated. Default: the data sets of the "
-            "paper that are on this machine."
+            help=f"{options.LOG_HELP} May be repeated. Default: the data sets of the paper that "
+            "are on this machine."
         ),
     ] = None,
     models: Annotated[

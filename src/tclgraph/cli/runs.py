@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +21,7 @@ def write_log_spec(run: Path, spec: LogSpec) -> None:
     """Write into the run folder how to read its log again, from any working folder."""
     from tclgraph.training.run_folder import RunFolder
 
-    path = Path(spec.log)
-    if path.exists():
-        spec = replace(spec, log=str(path.resolve()))
-    RunFolder(run).write(_LOG_FILE, json.dumps(spec.to_json(), indent=2))
+    RunFolder(run).write(_LOG_FILE, json.dumps(spec.resolved().to_json(), indent=2))
 
 
 def read_log_spec(run: Path) -> LogSpec:

@@ -1,6 +1,7 @@
 """`tclgraph train`: fit a model to a log, and leave a run folder."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 def train(
     log: Annotated[
         Optional[str],
-        typer.Argument(help="A catalog name or a file. Not needed with --resume."),
+        typer.Argument(help=f"{options.LOG_HELP} Not needed with --resume."),
     ] = None,
     model: Annotated[
         Optional[str], typer.Option(help="Name of the model: ranker (default), tcl, or another.")
@@ -45,7 +46,7 @@ def train(
     if run is None:
         if log is None:
             raise InputError("give a log to train on, or a --run to --resume")
-        run = Path("runs") / f"{model or options.DEFAULT_MODEL}-{Path(log).name.split('.')[0]}"
+        run = Path("runs") / f"{model or options.DEFAULT_MODEL}-{spec_for(log).name}"
     folder = RunFolder(run)
     stored = folder.read_config() if resume else None
     if stored is None:
@@ -100,7 +101,7 @@ def _stored_run(
     from tclgraph.errors import InputError
 
     spec = read_log_spec(run)
-    if log is not None and spec.log not in (log, str(Path(log).resolve())):
+    if log is not None and spec.log not in (log, replace(spec, log=log).resolved().log):
         raise InputError(f"{run} was begun with the log {spec.log}, not {log}; leave out the log")
     if model not in (None, config["model"]):
         raise InputError(

@@ -48,7 +48,7 @@ class SearchOptions:
 @options.with_log_options
 @with_flags("search_options", SearchOptions)
 def tune(
-    log: Annotated[str, typer.Argument(help="Name of a catalog data set, or a file.")],
+    log: Annotated[str, typer.Argument(help=options.LOG_HELP)],
     model: Annotated[str, typer.Option(help="Name of a trainable model.")] = options.DEFAULT_MODEL,
     settings: options.Settings = None,
     folder: Annotated[

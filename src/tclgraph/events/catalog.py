@@ -1,4 +1,4 @@
-"""The catalog of named data sets, and `load`, which accepts a name, a file or a table.
+"""The catalog of named data sets, and `load`, which accepts a name, a path or a table.
 
 `load` looks for a named data set in the folder that TCLGRAPH_DATA names, then in the cache folder,
 then (CollegeMsg only) in an installed package that contains it. Otherwise it downloads the file
@@ -20,6 +20,7 @@ import polars as pl
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.columns import Columns
 from tclgraph.events.download import Progress, download
+from tclgraph.events.git_history import read_git_history, repository_of
 from tclgraph.events.readers import print_notice, read_file, read_frame
 from tclgraph.events.stream import EventStream, GraphKind, Notify
 from tclgraph.events.times import TimeUnit
@@ -151,6 +152,9 @@ def load(
 ) -> EventStream:
     """Return the event stream of a catalog name, a file, or a polars, pandas or Arrow table.
 
+    A name like git:PATH stands for the history of the git repository in the folder PATH: its
+    sources are the authors of commits, its targets the files that they change.
+
     `columns` names columns, for example
     `{"source": "buyer", "target": "product", "time": "bought_at"}`; it may also name `label`,
     `weight` and a list of `features`. Other columns are guessed, and `notify` receives the guesses.
@@ -179,6 +183,14 @@ def load(
             notify=notify,
             progress=progress,
         )
+    repository = repository_of(str(log))
+    if repository is not None:
+        if columns != Columns(features=columns.features) or columns.features:
+            raise InputError(
+                f"{log} has no columns to name; leave out --source, --target and --time "
+                "(in Python: columns)"
+            )
+        return read_git_history(repository, kind=kind or "bipartite")
     if not Path(log).exists():
         raise InputError(
             f"cannot find {str(log)!r}: it is neither a file nor a data set of the catalog; "

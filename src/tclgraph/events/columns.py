@@ -1,10 +1,13 @@
 """The columns of a table that hold source, target, time and more: named by the user, or guessed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
+
+import polars as pl
 
 from tclgraph.errors import InputError, did_you_mean
+from tclgraph.events.column_types import guess_roles
 from tclgraph.events.stream import Notify
 
 # Common column names in lower case. The first that a table has is the guess.
@@ -22,9 +25,9 @@ _FEATURE_PREFIX = "feature_"
 class Columns:
     """Names of the columns to read.
 
-    If `source`, `target` or `time` is None, the name is guessed from common names. If `label` or
-    `weight` is None, a column with that name is read if there is one. `features=None` reads the
-    columns named feature_0, feature_1, …; `()` reads none.
+    If `source`, `target` or `time` is None, the column is guessed from common names, otherwise from
+    types and values. If `label` or `weight` is None, a column with that name is read if there is
+    one. `features=None` reads the columns named feature_0, feature_1, …; `()` reads none.
     """
 
     source: str | None = None
@@ -68,30 +71,47 @@ class ChosenColumns:
         return [self.source, self.target, self.time, *optional, *self.features]
 
 
+Read: TypeAlias = Callable[[Sequence[str]], list[pl.Series]]
+"""Returns columns by name; it may leave out columns that cannot be read."""
+
+
 def choose(
-    columns: Columns, names: Sequence[str], *, has_header: bool, origin: str, notify: Notify
+    columns: Columns,
+    names: Sequence[str],
+    *,
+    has_header: bool,
+    origin: str,
+    notify: Notify,
+    read: Read,
 ) -> ChosenColumns:
-    """Choose a column for every role, and notify the user of the guesses."""
-    guessed: dict[str, str] = {}
-    chosen: dict[str, str] = {}
+    """Choose a column for every role, and notify the user of the guesses.
+
+    Columns are read only if the names of the table do not decide all roles.
+    """
+    named: dict[str, str] = {}
     for position, role in enumerate(_COMMON_NAMES):
         requested: str | None = getattr(columns, role)
         if requested is not None:
-            chosen[role] = _existing(requested, names, role, origin)
-        elif has_header:
-            chosen[role] = guessed[role] = _guess(role, names, origin)
-        else:
+            named[role] = _existing(requested, names, role, origin)
+        elif not has_header:
             # SNAP files and most logs without a header have the order source, target, time.
-            chosen[role] = guessed[role] = _by_position(position, names, origin)
+            named[role] = _by_position(position, names, origin)
+        elif (common_name := _by_common_name(role, names)) is not None:
+            named[role] = common_name
+    by_values = [role for role in _COMMON_NAMES if role not in named]
+    chosen = named
+    if by_values:
+        time = named.get("time")
+        wanted = [name for name in names if name == time or _has_no_role(name, columns, named)]
+        values = read(wanted) if wanted else []
+        chosen = named | guess_roles(by_values, values, time=time, names=names, origin=origin)
     if len(set(chosen.values())) < len(chosen):
         raise InputError(
             f"{origin}: source, target and time must be three different columns, "
-            f"not {', '.join(chosen.values())}"
+            f"not {', '.join(chosen[role] for role in _COMMON_NAMES)}"
         )
-    # A column that has the name of its role needs no notice.
-    guesses = ", ".join(f"{name} is the {role}" for role, name in guessed.items() if name != role)
-    if guesses:
-        notify(f"{origin}: " + ("" if has_header else "no header; column ") + guesses)
+    guesses = {role: chosen[role] for role in _COMMON_NAMES if getattr(columns, role) is None}
+    _notify_of_guesses(guesses, by_values, origin, notify, has_header=has_header)
     features = columns.features
     if features is None:
         features = [name for name in names if name.startswith(_FEATURE_PREFIX)]
@@ -105,6 +125,32 @@ def choose(
     )
 
 
+def _has_no_role(name: str, columns: Columns, named: Mapping[str, str]) -> bool:
+    """Return whether neither the user nor the name of a column says what the column holds."""
+    with_role = (*named.values(), columns.label, columns.weight, *(columns.features or ()))
+    has_known_name = name in (*_LABEL_NAMES, *_WEIGHT_NAMES) or name.startswith(_FEATURE_PREFIX)
+    return name not in with_role and not has_known_name
+
+
+def _notify_of_guesses(
+    guesses: Mapping[str, str],
+    by_values: Sequence[str],
+    origin: str,
+    notify: Notify,
+    *,
+    has_header: bool,
+) -> None:
+    """Notify the user of the guessed columns; the flags follow if values decided some of them."""
+    # A column that has the name of its role needs no notice.
+    notice = ", ".join(f"{name} is the {role}" for role, name in guesses.items() if name != role)
+    if not notice:
+        return
+    if by_values:
+        flags = " and ".join(f"--{role}" for role in by_values)
+        notice += f"; pass {flags} to change what is guessed from the values"
+    notify(f"{origin}: " + ("" if has_header else "no header; column ") + notice)
+
+
 def _existing(name: str, names: Sequence[str], role: str, origin: str) -> str:
     if name not in names:
         raise InputError(
@@ -113,15 +159,12 @@ def _existing(name: str, names: Sequence[str], role: str, origin: str) -> str:
     return name
 
 
-def _guess(role: str, names: Sequence[str], origin: str) -> str:
+def _by_common_name(role: str, names: Sequence[str]) -> str | None:
     by_lower_case = {name.strip().lower(): name for name in reversed(names)}
     for common in _COMMON_NAMES[role]:
         if common in by_lower_case:
             return by_lower_case[common]
-    raise InputError(
-        f"{origin}: cannot guess the {role} column among {', '.join(names)}; "
-        f'name it with --{role} (in Python: columns={{"{role}": …}})'
-    )
+    return None
 
 
 def _by_position(position: int, names: Sequence[str], origin: str) -> str:

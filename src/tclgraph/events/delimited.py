@@ -10,7 +10,7 @@ import io
 import re
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,18 +52,39 @@ def read_delimited(
     layout = _detect_layout(content, path, header)
     if layout.delimiter == " ":
         content = _with_single_spaces(content)
+
+    def read(names: Sequence[str]) -> list[pl.Series]:
+        table = _read_table(content, layout, names, set(), path)
+        return table.frame.select(names).get_columns()
+
     chosen = choose(
-        columns, layout.names, has_header=layout.has_header, origin=path.name, notify=notify
+        columns,
+        layout.names,
+        has_header=layout.has_header,
+        origin=path.name,
+        notify=notify,
+        read=read,
     )
-    frame = _parse(content, layout, chosen, path)
+    table = _read_table(content, layout, chosen.all(), set(chosen.features), path)
+    _refuse_bad_features(table, chosen)
+    return table, chosen
+
+
+def _read_table(
+    content: bytes, layout: _Layout, names: Sequence[str], features: Set[str], path: Path
+) -> Table:
+    """Return the columns with these names, the last column of the file, and no blank lines.
+
+    Features are converted to numbers.
+    """
+    frame = _parse(content, layout, names, features, path)
     table = Table(frame=frame, origin=path.name, skipped_lines=layout.skipped_lines)
     if frame.to_series(-1).null_count():
         _check_rows(content, layout, path)
         table = _without_blank_lines(table)
     if not len(table.frame):
         raise InputError(f"{path.name}: the file has a header but no rows; use a log with events")
-    _refuse_bad_features(table, chosen)
-    return table, chosen
+    return table
 
 
 def _plain(content: bytes, path: Path) -> bytes:
@@ -165,11 +186,12 @@ def _distinct(names: list[str]) -> list[str]:
     return result
 
 
-def _parse(content: bytes, layout: _Layout, chosen: ChosenColumns, path: Path) -> pl.DataFrame:
-    features = set(chosen.features)
+def _parse(
+    content: bytes, layout: _Layout, names: Sequence[str], features: Set[str], path: Path
+) -> pl.DataFrame:
     schema = {name: pl.Float32 if name in features else pl.String for name in layout.names}
     # Read the last column too: a row that is too short has no value there.
-    wanted = list(dict.fromkeys([*chosen.all(), layout.names[-1]]))
+    wanted = list(dict.fromkeys([*names, layout.names[-1]]))
     wanted.sort(key=layout.names.index)
     has_quotes = b'"' in content
     if has_quotes and not _is_regularly_quoted(content, layout.delimiter):

@@ -22,7 +22,7 @@ class LogSpec:
     """A log and how it is read and split; None means as in the catalog or in the file."""
 
     log: str
-    """Catalog name or path of a file."""
+    """Catalog name, path of a file, or git:PATH for a repository."""
     kind: str | None = None
     """Graph kind: bipartite or one-mode."""
     source: str | None = None
@@ -60,16 +60,38 @@ class LogSpec:
 
     @property
     def name(self) -> str:
-        """Name of the log without its folder and its endings."""
+        """Name of the log without its folder and its endings; git-FOLDER for a repository."""
+        from tclgraph.events.git_history import repository_of
+
+        repository = repository_of(self.log)
+        if repository is not None:
+            return "git-" + repository.resolve().name.removeprefix(".").split(".")[0]
         return Path(self.log).name.split(".")[0]
 
     @property
     def file(self) -> str:
-        """Name of the file that is read, without its folder; empty if it is not on this machine."""
-        from tclgraph.events.catalog import CATALOG, find
+        """Name of the file that is read, without its folder; empty if it is not on this machine.
 
+        A repository has the name git:FOLDER.
+        """
+        from tclgraph.events.catalog import CATALOG, find
+        from tclgraph.events.git_history import PREFIX, repository_of
+
+        repository = repository_of(self.log)
+        if repository is not None:
+            return PREFIX + repository.resolve().name
         path = find(CATALOG[self.log]) if self.log in CATALOG else Path(self.log)
         return "" if path is None else path.name
+
+    def resolved(self) -> LogSpec:
+        """Return a spec that names the same log from any working folder."""
+        from tclgraph.events.git_history import PREFIX, repository_of
+
+        repository = repository_of(self.log)
+        if repository is not None:
+            return replace(self, log=f"{PREFIX}{repository.resolve()}")
+        path = Path(self.log)
+        return replace(self, log=str(path.resolve())) if path.exists() else self
 
     def open(self, progress: Progress | None = None) -> Split:
         """Read and split the log; `progress` follows a download."""

@@ -1,7 +1,8 @@
 """Read an `EventStream` from a text or Parquet file, a data frame or arrays."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +63,13 @@ def read_file(
 def _read_parquet(
     path: Path, columns: Columns, notify: Notify
 ) -> tuple[Table, ChosenColumns, GraphKind | None]:
+    def read(names: Sequence[str]) -> list[pl.Series]:
+        return pl.read_parquet(path, columns=list(names)).get_columns()
+
     try:
         names = list(pl.read_parquet_schema(path))
         metadata = pl.read_parquet_metadata(path)
-        chosen = choose(columns, names, has_header=True, origin=path.name, notify=notify)
+        chosen = choose(columns, names, has_header=True, origin=path.name, notify=notify, read=read)
         frame = pl.read_parquet(path, columns=chosen.all())
     except pl.exceptions.PolarsError as error:
         reason = str(error).strip().splitlines()[0]
@@ -89,15 +93,26 @@ def read_frame(
 
     The arguments are those of `read_file`.
     """
-    names = [str(name) for name in _column_names(frame)]
+    labels = {str(label): label for label in _column_labels(frame)}
+
+    def read(names: Sequence[str]) -> list[pl.Series]:
+        readable = []
+        for name in names:
+            # A column that polars cannot hold has no role, so it must not stop the guess.
+            with suppress(TypeError, ValueError, pl.exceptions.PolarsError):
+                readable.append(_column(frame[labels[name]], name))
+        return readable
+
     origin = "data frame"
-    chosen = choose(Columns.of(columns), names, has_header=True, origin=origin, notify=notify)
-    series = [_column(frame, name) for name in chosen.all()]
+    chosen = choose(
+        Columns.of(columns), list(labels), has_header=True, origin=origin, notify=notify, read=read
+    )
+    series = [_column(frame[labels[name]], name) for name in chosen.all()]
     table = Table(frame=pl.DataFrame(series), origin=origin)
     return _to_stream(table, chosen, kind, time_unit, notify)
 
 
-def _column_names(frame: Any) -> list[Any]:
+def _column_labels(frame: Any) -> list[Any]:
     if isinstance(frame, Mapping):
         return list(frame)
     names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
@@ -109,8 +124,7 @@ def _column_names(frame: Any) -> list[Any]:
     return list(names)
 
 
-def _column(frame: Any, name: str) -> pl.Series:
-    column = frame[name]
+def _column(column: Any, name: str) -> pl.Series:
     if isinstance(column, pl.Series):
         return column.alias(name)
     if hasattr(column, "__arrow_c_stream__") and not hasattr(column, "iloc"):

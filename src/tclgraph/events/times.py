@@ -27,6 +27,8 @@ _ISO_8601 = (
 _REMEDY = "write it as a number of seconds or like 2024-05-31T12:00:00Z"
 # As seconds since 1970, 1e11 is the year 5138; as milliseconds, it is 1973.
 _LARGEST_PLAUSIBLE_SECONDS = 1e11
+# From 1980 to 2100, when nearly all events of logs take place.
+_PLAUSIBLE_SECONDS = 315_532_800, 4_102_444_800
 _UTC_NOTICE = "times have no time zone and are read as UTC"
 
 
@@ -58,7 +60,9 @@ def to_seconds(column: pl.Series, unit: TimeUnit, place: Place, notify: Notify) 
         numbers = numbers if integers.null_count() else integers
     elif column.dtype.is_numeric():
         _refuse_empty(column, place)
-        numbers = column
+        # NumPy has neither decimals nor integers of 128 bits.
+        is_wide = column.dtype.is_decimal() or column.dtype == pl.Int128
+        numbers = column.cast(pl.Float64) if is_wide else column
     else:
         raise InputError(f"{place(0)}: type {column.dtype} cannot be read as a time; {_REMEDY}")
     return _from_numbers(numbers, column, unit, place, notify)
@@ -71,6 +75,24 @@ def parse_time(text: str) -> float:
     (86400.0, 17.5)
     """
     return float(to_seconds(pl.Series([text]), "s", lambda _: f"time {text!r}", lambda _: None)[0])
+
+
+def are_dates(text: pl.Series) -> pl.Series:
+    """Return whether each text has the form of a date that `to_seconds` reads."""
+    return text.str.contains(_ISO_8601)
+
+
+def are_unix_times(numbers: pl.Series) -> bool:
+    """Return whether all numbers are plausible Unix times of the same unit.
+
+    >>> are_unix_times(pl.Series([1_717_156_800_000])), are_unix_times(pl.Series([17]))
+    (True, False)
+    """
+    first, last = _PLAUSIBLE_SECONDS
+    return len(numbers) > 0 and any(
+        bool(numbers.is_between(first * factor, last * factor).all())
+        for factor in _PER_SECOND.values()
+    )
 
 
 def _refuse_empty(column: pl.Series, place: Place) -> None:
