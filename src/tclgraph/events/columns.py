@@ -23,8 +23,9 @@ class Columns:
     """Names of the columns to read.
 
     If `source`, `target` or `time` is None, the name is guessed from common names. If `label` or
-    `weight` is None, a column with that name is read if there is one. `features=None` reads the
-    columns named feature_0, feature_1, …; `()` reads none.
+    `weight` is None, a column with that name is read if there is one. A `segment` is
+    read only if it is named. `features=None` reads the columns named feature_0, feature_1, …; `()`
+    reads none.
     """
 
     source: str | None = None
@@ -32,6 +33,7 @@ class Columns:
     time: str | None = None
     label: str | None = None
     weight: str | None = None
+    segment: str | None = None
     features: Sequence[str] | None = None
 
     @classmethod
@@ -61,11 +63,15 @@ class ChosenColumns:
     time: str
     label: str | None
     weight: str | None
+    segment: str | None
     features: tuple[str, ...]
 
     def all(self) -> list[str]:
-        optional = [name for name in (self.label, self.weight) if name is not None]
-        return [self.source, self.target, self.time, *optional, *self.features]
+        """Return the names, each of them once: a column may have several roles."""
+        columns = (self.label, self.weight, self.segment)
+        optional = [name for name in columns if name is not None]
+        names = [self.source, self.target, self.time, *optional, *self.features]
+        return list(dict.fromkeys(names))
 
 
 def choose(
@@ -101,6 +107,7 @@ def choose(
         time=chosen["time"],
         label=_optional(columns.label, _LABEL_NAMES, names, "label", origin),
         weight=_optional(columns.weight, _WEIGHT_NAMES, names, "weight", origin),
+        segment=_optional(columns.segment, (), names, "segment", origin),
         features=tuple(_existing(name, names, "feature", origin) for name in features),
     )
 
