@@ -163,6 +163,15 @@ TGB = ["evaluate", "--model", "edgebank", "--data", "log.csv", "--protocol", "tg
             "the protocol tgb has its own split; leave out --seen-only --split",
         ),
         ([*TGB, "--mask-seen"], "leave out --mask-seen"),
+        ([*TGB, "--candidates", "known"], "the protocol tgb has its own candidates"),
+        (
+            ["evaluate", "--model", "edgebank", "--data", "log.csv", "--candidates", "seen"],
+            "unknown candidates 'seen'; known are: all, known",
+        ),
+        (
+            ["evaluate", "--model", "edgebank", "--data", "log.csv", "--by", "sorce"],
+            "log.csv: there is no segment column 'sorce'; did you mean \"source\"?",
+        ),
         (["evaluate", "--model", "edgebank"], "give the folder of a run, or --model and --data"),
         (["evaluate", "run", "--model", "edgebank"], "leave out --model and --data"),
     ],

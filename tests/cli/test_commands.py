@@ -204,7 +204,7 @@ def test_the_protocol_of_tgb_shows_both_update_rules(cli: Cli, log: Path) -> Non
     assert single["data"] == document["data"] == "log.csv"
     code, out, _ = cli(*arguments, "heuristics")
     assert code == 0
-    assert out.count("edgebank-window") == 2
+    assert out.count("edgebank-window") == 4  # two tables for each update rule
     document = json.loads(cli(*arguments, "heuristics", "--json")[1])
     for report in document["updates"].values():
         assert report["heuristics"][0]["model"] == "popularity"

@@ -126,7 +126,8 @@ def test_the_block_size_does_not_change_the_metrics(
         groups = []
         for size in (1, 64, 10_000):
             monkeypatch.setattr(protocol, "_EVENTS_PER_BLOCK", size)
-            groups.append(evaluate(model, split, update=update).groups)
+            report = evaluate(model, split, update=update)
+            groups.append((report.groups, report.top))
         assert groups[0] == groups[1] == groups[2]
 
 
@@ -165,6 +166,7 @@ def test_events_are_grouped_into_repeats_and_new_pairs() -> None:
         "all": 3,
         "repeat": 2,
         "new": 1,
+        "unseen": 0,
     }
 
 

@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from tclgraph.evaluation.ranking import Ranks, rank
+from tclgraph.evaluation.candidates import Candidates
+from tclgraph.evaluation.ranking import Ranks, rank, rank_first_occurrences
 
 few_values = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf])
 
@@ -25,13 +26,37 @@ def test_ranks_among_some_columns_are_those_of_a_smaller_table(
     rows: list[list[float]], data: st.DataObject
 ) -> None:
     chosen = data.draw(st.sets(st.integers(0, 4), min_size=1))
-    candidates = np.array(sorted(chosen))
+    columns = np.array(sorted(chosen))
+    candidates = Candidates.all(columns, 5, np.zeros(len(rows), np.int64))
     true = np.array([data.draw(st.sampled_from(sorted(chosen))) for _ in rows])
     scores = np.array(rows)
     ranks = rank(scores, true, candidates)
-    expected = rank(scores[:, candidates], np.searchsorted(candidates, true))
+    expected = rank(scores[:, columns], np.searchsorted(columns, true))
     assert_array_equal(ranks.middle, expected.middle)
     assert_array_equal(ranks.pessimistic, expected.pessimistic)
+
+
+def test_each_row_has_its_own_candidates() -> None:
+    # Column 1 is a candidate once 2 events are revealed, column 2 once 5 are.
+    candidates = Candidates(np.array([0, 2, 5]), np.array([0, 2, 4, 5]))
+    scores = np.tile([1.0, 2.0, 3.0], (4, 1))
+    assert_array_equal(candidates.counts(), [1, 2, 2, 3])
+    assert_array_equal(rank(scores, np.zeros(4, np.int64), candidates).middle, [1, 2, 2, 3])
+    scores[:, 1] = np.nan
+    assert_array_equal(rank(scores, np.zeros(4, np.int64), candidates).middle, [1, 2, 2, 3])
+    assert_array_equal(candidates.include(np.full(4, 2)), [False, False, False, True])
+
+
+def test_a_target_that_is_no_candidate_comes_after_all_candidates() -> None:
+    candidates = Candidates(np.array([0, 2, 5]), np.array([0, 2, 5]))
+    true = np.array([2, 2, 2])
+    ranks = rank(np.array([[1.0, 2.0, 9.0]] * 3), true, candidates)
+    ranks = rank_first_occurrences(ranks, true, candidates)
+    assert_array_equal(ranks.middle, [2, 3, 1])
+    assert_array_equal(ranks.optimistic, ranks.pessimistic)
+    is_masked = np.array([[True, False, True]] * 3)
+    masked = rank_first_occurrences(ranks, true, candidates, is_masked)
+    assert_array_equal(masked.middle, [1, 2, 1])
 
 
 def test_a_nan_anywhere_in_the_row_gets_the_last_rank() -> None:

@@ -174,3 +174,14 @@ def test_parts_at_quantiles_are_those_of_tgb(stream: EventStream) -> None:
 def test_wikipedia_has_the_parts_of_tgbl_wiki() -> None:
     parts = wikipedia().split(0.70, 0.15, by="quantiles")
     assert parts.sizes == {"train": 110_232, "valid": 23_621, "test": 23_621}
+
+
+@given(stream=streams(min_events=4))
+def test_unseen_nodes_are_absent_from_the_training_events(stream: EventStream) -> None:
+    parts = cut(stream, 2, 3)
+    sources, targets = set(parts.train.source.tolist()), set(parts.train.target.tolist())
+    if stream.kind == "one-mode":
+        sources = targets = sources | targets
+    is_unseen_source, is_unseen_target = parts.unseen()
+    assert is_unseen_source.tolist() == [node not in sources for node in stream.source]
+    assert is_unseen_target.tolist() == [node not in targets for node in stream.target]

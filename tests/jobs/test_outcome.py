@@ -119,6 +119,22 @@ def test_a_noisy_job_trains_on_more_events_and_ranks_the_same(spec: LogSpec, fol
     assert after.learning.curve[0].loss != before.learning.curve[0].loss
 
 
+def test_an_outcome_has_coverage_and_unseen_nodes_and_older_files_have_not(
+    spec: LogSpec, folder: Path
+) -> None:
+    outcome = read_outcome(finished(spec, folder, "own-recency"), folder)
+    assert outcome is not None
+    report = evaluate(registry.build("own-recency").fit(spec.open()), spec.open())
+    assert outcome.report.top == report.top
+    assert outcome.report.unseen == report.groups["unseen"].metrics
+    document = outcome.to_json()
+    del document["report"]["top"]
+    document["report"].pop("unseen", None)
+    older = Outcome.from_json(document)
+    assert (older.report.top, older.report.unseen) == (None, None)
+    assert older.to_json() == document
+
+
 def test_an_outcome_reads_back_as_it_was_written(spec: LogSpec, folder: Path) -> None:
     job = finished(spec, folder, "popularity")
     outcome = read_outcome(job, folder)

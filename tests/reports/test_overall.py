@@ -1,9 +1,16 @@
 """Tables of the overall comparison, from made-up results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table
+from tclgraph.reports.breakdowns import (
+    comparison_tables,
+    pairs_table,
+    quarters_table,
+    unseen_table,
+)
 from tclgraph.reports.overall import (
     best_heuristic,
     cost_table,
@@ -14,7 +21,8 @@ from tclgraph.reports.overall import (
 from tclgraph.studies.overall import OverallStudy, overall_study
 from tclgraph.studies.study import Entry, Results, Role
 from tclgraph.studies.tuned import TunedSettings
-from tests.reports.made_up import make_outcome, open_log, results, texts
+from tclgraph.testing.streams import cut
+from tests.reports.made_up import STREAM, make_outcome, open_log, results, texts
 
 
 def comparison(
@@ -118,6 +126,18 @@ def test_events_are_grouped_by_when_their_pair_first_occurred() -> None:
     assert table.columns[1::2] == ("in training: MR", "since training: MR", "new pair: MR")
     assert texts(table) == [["tgn", "3.00", "100.00", "20.00", "0.00", "7.00", "100.00"]]
     assert "in training 1, since training 1, new pair 1." in table.note
+
+
+def test_events_are_grouped_by_unseen_nodes() -> None:
+    study, rows = comparison({"tgn": [[3.0, 20.0, 7.0]]})
+    assert unseen_table(study, rows) is None  # all nodes occur in training
+    # Only a-x is in training, then b-y, a-y and b-x are the test events.
+    log = replace(study.log, split=cut(STREAM, 1, 4))
+    table = unseen_table(replace(study, log=log), rows)
+    assert table is not None
+    assert table.columns[1::2] == ("source unseen: MR", "target unseen: MR", "both unseen: MR")
+    assert texts(table) == [["tgn", "7.00", "100.00", "20.00", "0.00", "3.00", "100.00"]]
+    assert "source unseen 1, target unseen 1, both unseen 1." in table.note
 
 
 def test_quarters_are_named_by_days_since_training() -> None:

@@ -13,7 +13,8 @@ from tclgraph.cli.flag_groups import with_flags
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tclgraph.evaluation.report import Report
+    from tclgraph.evaluation.groups import Group
+    from tclgraph.evaluation.report import GroupReport, Report
     from tclgraph.evaluation.rules import Rules
     from tclgraph.events.log_spec import LogSpec
     from tclgraph.events.split import Split
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 
 _HEURISTICS = "heuristics"
 _SHOWN = ("MR", "MRR", "Hit@1", "Hit@10", "NDCG@10")
+_By = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the log, such as a segment of customers: report each of its values too.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +42,14 @@ class RuleOptions:
             "time quantiles 0.70 and 0.85, and its candidates."
         ),
     ] = "paper"
+    candidates: Annotated[
+        str,
+        typer.Option(
+            help="all: rank among all targets of the data set. known: rank among the targets that "
+            "have occurred before the event; an event whose target has not is ranked last and "
+            "counted apart."
+        ),
+    ] = "all"
     update: Annotated[
         Optional[str],
         typer.Option(
@@ -71,6 +87,7 @@ def evaluate(
         typer.Option(help="Name of a model to fit and evaluate, or `heuristics` for all of them."),
     ] = None,
     data: Annotated[Optional[str], typer.Option(help=options.LOG_HELP)] = None,
+    by: _By = None,
     as_json: options.Json = False,
     *,
     rules: RuleOptions,
@@ -91,7 +108,7 @@ def evaluate(
     else:
         options.refuse_log_options(spec_for, run)
         spec = read_log_spec(run)
-    split = open_log(spec)
+    split = open_log(spec, segment=by)
     for arguments in all_rules:
         if rules.simultaneous is None:
             update = Update.parse(arguments["update"])
@@ -119,6 +136,7 @@ def evaluate(
 
 def _all_rules(rules: RuleOptions) -> "list[Rules]":
     """Return the rules of each evaluation; the protocol tgb has two update rules."""
+    from tclgraph.evaluation.candidates import check_candidates
     from tclgraph.evaluation.simultaneous import check_simultaneous
     from tclgraph.evaluation.tgb import UPDATES, check_protocol
     from tclgraph.evaluation.update import Update
@@ -128,11 +146,13 @@ def _all_rules(rules: RuleOptions) -> "list[Rules]":
     if rules.update is not None:
         Update.parse(rules.update)
         updates = (rules.update,)
+    check_candidates(rules.candidates, protocol=rules.protocol)
     simultaneous = rules.simultaneous or "in-order"
     check_simultaneous(simultaneous)
     return [
         {
             "protocol": rules.protocol,
+            "candidates": rules.candidates,
             "update": update,
             "simultaneous": simultaneous,
             "mask_seen": rules.mask_seen,
@@ -215,8 +235,12 @@ def _print(log: str, reports: "Sequence[Report]", *, is_comparison: bool) -> Non
     if not is_comparison:
         print(f"{log}: {report}")
         return
-    title = f"{log}: {report.num_events:,} {report.part} events, each ranked among "
-    print_table(f"{title}{report.targets:,} targets\n{report.rules}", _comparison(reports))
+    title = f"{log}: {report.num_events:,} {report.part} events, {report.ranked_among}"
+    header = "\n".join(filter(None, [title, report.rules, report.about_first_occurrences]))
+    print_table(header, _comparison(reports))
+    print_table(f"top {report.top.depth} targets", _top(reports))
+    if report.segments:
+        print_table(f"MRR by {report.segmented_by}", _by_segment(reports))
     if together := [report.together for report in reports if report.together]:
         print_table(f"{TOGETHER}\n{together[0].rules}", _comparison(together))
 
@@ -226,7 +250,9 @@ def _comparison(reports: "Sequence[Report]") -> "Table":
     from tclgraph.evaluation.metrics import LOWER_IS_BETTER
     from tclgraph.evaluation.report import decimals
 
-    table = new_table("heuristic", *_SHOWN, "MR repeat", "MR new", "events/s")
+    groups: tuple[Group, ...] = ("repeat", "new", "unseen")
+    of_groups = [f"MR {name}" for name in groups]
+    table = new_table("heuristic", *_SHOWN, *of_groups, "events/s")
     best = {
         metric: (min if metric in LOWER_IS_BETTER else max)(report[metric] for report in reports)
         for metric in _SHOWN
@@ -236,9 +262,39 @@ def _comparison(reports: "Sequence[Report]") -> "Table":
         for metric in _SHOWN:
             cell = f"{report[metric]:.{decimals(metric)}f}"
             cells.append(f"[bold]{cell}[/bold]" if report[metric] == best[metric] else cell)
-        cells += [
-            f"{group.metrics['MR']:.2f}" if group.metrics else "-"
-            for group in (report.groups["repeat"], report.groups["new"])
-        ]
+        cells += [_mean_rank(report.groups[name]) for name in groups]
         table.add_row(report.model, *cells, f"{report.num_events / report.seconds:,.0f}")
+    return table
+
+
+def _mean_rank(group: "GroupReport") -> str:
+    return f"{group.metrics['MR']:.2f}" if group.metrics else "-"
+
+
+def _top(reports: "Sequence[Report]") -> "Table":
+    from tclgraph.cli.terminal import new_table
+
+    table = new_table("heuristic", "coverage, %", "novelty, bits")
+    for report in reports:
+        table.add_row(report.model, *report.top.cells())
+    return table
+
+
+def _by_segment(reports: "Sequence[Report]") -> "Table":
+    """Return a table with the largest segments as rows and the MRR of each heuristic as columns."""
+    from rich.markup import escape
+
+    from tclgraph.cli.terminal import new_table
+    from tclgraph.evaluation.report import decimals, largest_segments, shortened
+
+    table = new_table("segment (events)", *(report.model for report in reports))
+    shown, num_others, num_events = largest_segments(reports[0])
+    for name, group in shown.items():
+        by_model = [report.segments[name].metrics for report in reports]
+        cells = [
+            f"{metrics['MRR']:.{decimals('MRR')}f}" if metrics else "-" for metrics in by_model
+        ]
+        table.add_row(f"{escape(shortened(name))} ({group.events:,})", *cells)
+    if num_others:
+        table.add_row(f"{num_others:,} smaller ({num_events:,})")
     return table

@@ -93,7 +93,10 @@ def progress(description: str) -> Iterator[Callable[[int, int], None]]:
         bar.stop()
 
 
-def open_log(spec: LogSpec) -> Split:
-    """Read and split a log; show a progress bar if it must be downloaded."""
+def open_log(spec: LogSpec, *, segment: str | None = None) -> Split:
+    """Read and split a log; show a progress bar if it must be downloaded.
+
+    `segment` is the name of the column that divides the events into segments.
+    """
     with progress(f"downloading {spec.log}") as show:
-        return spec.open(progress=show)
+        return spec.open(progress=show, segment=segment)

@@ -17,15 +17,17 @@ import numpy as np
 from tclgraph.allocation import reuse_memory
 from tclgraph.arrays import BoolArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
-from tclgraph.evaluation.metrics import bootstrap_intervals, metrics
-from tclgraph.evaluation.ranking import Ranks, rank
-from tclgraph.evaluation.report import Group, GroupReport, Report
+from tclgraph.evaluation.block_ranking import BlockRanking
+from tclgraph.evaluation.candidates import CandidateRule, Candidates, check_candidates
+from tclgraph.evaluation.groups import Group, by_segment, event_groups
+from tclgraph.evaluation.ranking import Ranks
+from tclgraph.evaluation.report import GroupReport, Report
 from tclgraph.evaluation.rules import Part, Rules
+from tclgraph.evaluation.seen_targets import SeenTargets
 from tclgraph.evaluation.simultaneous import Step, check_simultaneous, num_revealed, steps
 from tclgraph.evaluation.tgb import Protocol, TrueTargets, check_protocol, check_split
 from tclgraph.evaluation.update import Update
 from tclgraph.events.download import Progress
-from tclgraph.events.pair_history import PairHistory
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.heuristics.rules import Heuristic, heuristics_for
@@ -58,6 +60,9 @@ def evaluate(
 
     - `protocol` says which targets an event is ranked among: "paper" (the default), or "tgb" for
       those of the Temporal Graph Benchmark, which needs its split.
+    - `candidates` is "all" (the default) to rank an event among the targets of the data set, or
+      "known" for those that have occurred before it. An event whose target has not gets the last
+      rank, and the report counts such events.
     - `part` is the part of the split to rank, "test" (the default) or "valid".
     - `update` says when the state follows the events: "streaming" (the default), "every=N",
       "frozen" or "frozen=valid" (see `Update`).
@@ -106,6 +111,7 @@ class _Evaluation:
 
     split: Split
     protocol: str = "paper"
+    candidates: str = "all"
     part: Part = "test"
     update: str = "streaming"
     simultaneous: str = "in-order"
@@ -119,6 +125,7 @@ class _Evaluation:
         check_simultaneous(self.simultaneous)
         if self.part not in get_args(Part):
             raise InputError(f"unknown part {self.part!r}; give valid or test")
+        check_candidates(self.candidates, protocol=self.protocol)
         if self._protocol == "tgb":
             check_split(self.split)
 
@@ -134,10 +141,11 @@ class _Evaluation:
             counter.add(len(past))
 
         ranking_started = time.perf_counter()
-        # Selection on valid must not know targets that occur only in test.
-        candidates = np.unique(self.split.events.target[: self._bounds.stop])
-        ranks, is_ranked = self._rank(model, events, candidates, counter)
+        ranking = self._block_ranking(events)
+        ranks, is_ranked = self._rank(model, events, ranking, counter)
         ranking_seconds = time.perf_counter() - ranking_started
+        num_candidates = int(ranking.candidates.counts()[-1])
+        segments = by_segment(ranks.middle, events[is_ranked])
 
         return Report(
             model=model.name,
@@ -149,8 +157,18 @@ class _Evaluation:
             protocol=self._protocol,
             masks_seen=self.mask_seen,
             seed=self.seed,
-            targets=len(candidates),
-            groups=self._groups(ranks, is_ranked),
+            targets=num_candidates,
+            candidates=self._candidate_rule,
+            first_occurrences=self._first_occurrences(ranking.candidates, events),
+            groups={
+                name: GroupReport.of(ranks.middle[is_member], self.seed)
+                for name, is_member in self._groups(is_ranked).items()
+            },
+            segments={
+                name: GroupReport.of(of_segment, self.seed) for name, of_segment in segments.items()
+            },
+            segmented_by=events.segments.keys.name if events.segments else None,
+            top=ranking.top.report(self.split.train.target, num_candidates),
             tie_spread=float(np.mean(ranks.pessimistic - ranks.optimistic)),
             nan_events=int(ranks.is_nan.sum()),
             seconds=time.perf_counter() - started,
@@ -182,6 +200,10 @@ class _Evaluation:
     def _protocol(self) -> Protocol:
         return check_protocol(self.protocol, mask_seen=self.mask_seen)
 
+    @property
+    def _candidate_rule(self) -> CandidateRule:
+        return check_candidates(self.candidates, protocol=self.protocol)
+
     def _events(self) -> EventStream:
         return self.split.events[self._bounds]
 
@@ -197,14 +219,24 @@ class _Evaluation:
         is_frozen = self._update.kind == "frozen"
         return self.split.events[start if is_frozen else self._num_revealed[start] : start]
 
+    def _block_ranking(self, events: EventStream) -> BlockRanking:
+        """Return what ranks the events of the part, given block by block."""
+        log, revealed = self.split.events, self._num_revealed
+        if self._candidate_rule == "known":
+            candidates = Candidates.known(log, revealed[self._bounds])
+        else:
+            # Selection on valid must not know targets that occur only in test.
+            targets = np.unique(log.target[: self._bounds.stop])
+            candidates = Candidates.all(targets, log.num_targets, revealed[self._bounds])
+        seen = SeenTargets(log, revealed, self._bounds.start) if self.mask_seen else None
+        true_targets = TrueTargets(events) if self._protocol == "tgb" else None
+        return BlockRanking(candidates, seen=seen, true_targets=true_targets)
+
     def _rank(
-        self, model: Model, events: EventStream, candidates: IntArray, counter: "_Counter"
+        self, model: Model, events: EventStream, ranking: BlockRanking, counter: "_Counter"
     ) -> tuple[Ranks, BoolArray]:
         """Return the ranks of the ranked events, and which events were ranked."""
         num_targets = self.split.events.num_targets
-        revealed, first = self._num_revealed, self._bounds.start
-        seen = _SeenTargets(self.split.events, revealed, first) if self.mask_seen else None
-        true_targets = TrueTargets(events) if self._protocol == "tgb" else None
         withheld, is_together = self._withheld(), self._is_together
         blocks = []
         is_ranked = np.zeros(len(events), dtype=bool)
@@ -213,15 +245,11 @@ class _Evaluation:
             if is_sampled:
                 run_steps = steps(run, withheld, self._update, is_together=is_together)
                 for block, scores in _score_blocks(model, run_steps, num_targets):
-                    masked = scores if seen is None else seen.mask(scores, block)
-                    # In a one-mode graph, not every node is a target of the data set.
-                    ranks = rank(masked, block.target, candidates)
-                    if true_targets is not None:
-                        ranks = true_targets.leave_out(ranks, masked, block, candidates)
-                    blocks.append(ranks)
+                    blocks.append(ranking.rank(block, scores))
                     counter.add(len(block))
             else:
                 model.observe(run)
+                ranking.skip(len(run))
                 counter.add(len(run))
             is_ranked[start : start + len(run)] = is_sampled
             start += len(run)
@@ -229,23 +257,15 @@ class _Evaluation:
         assert len(ranks) == is_ranked.sum(), "every sampled event is ranked exactly once"
         return ranks, is_ranked
 
-    def _groups(self, ranks: Ranks, is_ranked: BoolArray) -> dict[Group, GroupReport]:
-        is_repeat = _is_repeat(self.split.events, self._num_revealed)[self._bounds][is_ranked]
-        return {
-            "all": self._group_report(ranks, np.ones(len(ranks), dtype=bool)),
-            "repeat": self._group_report(ranks, is_repeat),
-            "new": self._group_report(ranks, ~is_repeat),
-        }
+    def _groups(self, is_ranked: BoolArray) -> dict[Group, BoolArray]:
+        """Return which of the ranked events are in each group."""
+        groups = event_groups(self.split, self._num_revealed)
+        return {name: is_member[self._bounds][is_ranked] for name, is_member in groups.items()}
 
-    def _group_report(self, ranks: Ranks, is_member: BoolArray) -> GroupReport:
-        members = ranks.middle[is_member]
-        if not len(members):
-            return GroupReport(events=0, metrics=None, intervals=None)
-        return GroupReport(
-            events=len(members),
-            metrics=metrics(members),
-            intervals=bootstrap_intervals(members, self.seed),
-        )
+    def _first_occurrences(self, candidates: Candidates, events: EventStream) -> int | None:
+        if self._candidate_rule == "all":
+            return None
+        return int(np.count_nonzero(~candidates.include(events.target)))
 
 
 class _Counter:
@@ -309,42 +329,3 @@ def _checked(scores: ScoreArray, model: Model, block: EventStream, num_targets: 
         f"{model.name} returned scores of shape {scores.shape} instead of {shape}"
     )
     return scores
-
-
-def _is_repeat(events: EventStream, num_revealed: IntArray) -> BoolArray:
-    """Return for every event whether an event that is revealed before it has the same pair."""
-    _, first_of_pair, pair = np.unique(events.pairs(), return_index=True, return_inverse=True)
-    is_repeat: BoolArray = first_of_pair[pair] < num_revealed
-    return is_repeat
-
-
-class _SeenTargets:
-    """Masks the targets that a source has interacted with, event by event."""
-
-    def __init__(self, events: EventStream, num_revealed: IntArray, start: int) -> None:
-        """Start with the event `start`; `num_revealed` says how many events are before each."""
-        self._events = events
-        self._num_revealed = num_revealed
-        self._next = start
-        self._pairs = PairHistory()
-        self._num_observed = 0
-
-    def _observe(self, num_events: int) -> None:
-        """Observe the next events until there are so many."""
-        events = self._events[self._num_observed : num_events]
-        number = np.zeros(len(events), dtype=np.int64)
-        self._pairs.observe(events.source, events.target, events.time, number)
-        if events.kind == "one-mode":
-            self._pairs.observe(events.target, events.source, events.time, number)
-        self._num_observed = num_events
-
-    def mask(self, scores: ScoreArray, block: EventStream) -> ScoreArray:
-        """Return scores of the next events with seen targets, except the true one, at -inf."""
-        masked = scores.copy()
-        for row in range(len(block)):
-            self._observe(int(self._num_revealed[self._next]))
-            self._next += 1
-            true = block.target[row]
-            masked[row, self._pairs.neighbors_of(block.source[row]).target] = -np.inf
-            masked[row, true] = scores[row, true]
-        return masked

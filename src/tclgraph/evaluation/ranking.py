@@ -5,11 +5,13 @@ the same score therefore gets the middle rank, not rank 1. A row with a NaN scor
 rank.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
+from tclgraph.evaluation.candidates import Candidates
 from tclgraph.evaluation.ranking_kernels import count_better
 
 
@@ -38,20 +40,51 @@ class Ranks:
             np.concatenate([block.is_nan for block in blocks]),
         )
 
+    def with_rows(self, rows: IntArray, replacement: "Ranks") -> "Ranks":
+        """Return a copy with other ranks for some of the events."""
+        columns: dict[str, Any] = {}
+        for field in fields(Ranks):
+            column = getattr(self, field.name).copy()
+            column[rows] = getattr(replacement, field.name)
+            columns[field.name] = column
+        return Ranks(**columns)
 
-def rank(scores: ScoreArray, true: IntArray, candidates: IntArray | None = None) -> Ranks:
-    """Return the rank of column `true[row]` for every row, among these columns or among all.
+
+def rank(scores: ScoreArray, true: IntArray, candidates: Candidates | None = None) -> Ranks:
+    """Return the rank of column `true[row]` for every row, among its candidates or all columns.
 
     >>> rank(np.array([[3.0, 1.0, 1.0, 0.0]]), np.array([1])).middle
     array([2.5])
     """
-    is_candidate = np.full(scores.shape[1], candidates is None)
-    if candidates is not None:
-        is_candidate[candidates] = True
+    if candidates is None:
+        num_rows, num_targets = scores.shape
+        candidates = Candidates.all(
+            np.arange(num_targets), num_targets, np.zeros(num_rows, np.int64)
+        )
     # Copies where needed, because numba compiles a kernel again for other kinds of arrays.
-    better, equal, nan = count_better(np.ascontiguousarray(scores), np.array(true), is_candidate)
-    is_nan, last = nan > 0, np.count_nonzero(is_candidate)
+    better, equal, nan = count_better(
+        np.ascontiguousarray(scores), np.array(true), candidates.needed, candidates.revealed
+    )
+    is_nan = nan > 0
+    last = candidates.counts() if is_nan.any() else 0
     optimistic = np.where(is_nan, last, better + 1).astype(np.float64)
     pessimistic = np.where(is_nan, last, better + equal).astype(np.float64)
     middle = (optimistic + pessimistic) / 2
     return Ranks(middle, optimistic, pessimistic, is_nan)
+
+
+def rank_first_occurrences(
+    ranks: Ranks, true: IntArray, candidates: Candidates, is_masked: BoolArray | None = None
+) -> Ranks:
+    """Return ranks in which a true target that is no candidate comes after all candidates.
+
+    `is_masked` says which targets (columns) are left out of the ranking of each event (row).
+    """
+    rows = np.flatnonzero(~candidates.include(true))
+    if not len(rows):
+        return ranks
+    is_ranked = Candidates(candidates.needed, candidates.revealed[rows]).table()
+    if is_masked is not None:
+        is_ranked &= ~is_masked[rows]
+    last = is_ranked.sum(axis=1) + 1.0
+    return ranks.with_rows(rows, Ranks(last, last, last, ranks.is_nan[rows]))

@@ -1,15 +1,22 @@
-"""Compiled counts behind ranks: one pass over the scores, without tables of comparisons."""
+"""Compiled counts behind ranks and recommendations: passes over the scores, without sorting them.
+
+A column is a candidate of a row if it needs at most as many events as are revealed before the row
+(see `candidates.Candidates`).
+"""
 
 from typing import Any
 
 import numpy as np
 
-from tclgraph.arrays import BoolArray, IntArray, ScoreArray
+from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.compilation import kernel
+
+# Number of columns that are compared with the lowest of the top scores before any is inserted.
+_COLUMNS_PER_CHECK = 64
 
 
 @kernel
-def count_better(scores: ScoreArray, true: IntArray, is_candidate: BoolArray) -> Any:
+def count_better(scores: ScoreArray, true: IntArray, needed: IntArray, revealed: IntArray) -> Any:
     """Return per row the number of better and of equal candidates, and of those with NaN scores.
 
     Better or equal means in comparison with column `true[row]`, which is a candidate itself.
@@ -19,12 +26,50 @@ def count_better(scores: ScoreArray, true: IntArray, is_candidate: BoolArray) ->
     nan = np.zeros(num_rows, np.int64)
     for row in range(num_rows):
         values, true_value = scores[row], scores[row, true[row]]
+        num_revealed = revealed[row]
         num_better, num_equal, num_nan = 0, 0, 0
         for column in range(len(values)):
             value = values[column]
-            is_counted = is_candidate[column]
+            is_counted = needed[column] <= num_revealed
             num_better += is_counted & (value > true_value)
             num_equal += is_counted & (value == true_value)
             num_nan += is_counted & (value != value)
         better[row], equal[row], nan[row] = num_better, num_equal, num_nan
     return better, equal, nan
+
+
+@kernel
+def count_top(
+    scores: ScoreArray, needed: IntArray, revealed: IntArray, depth: int, times: IntArray
+) -> None:
+    """Add 1 to `times` of the `depth` best candidates of every row; the smaller column wins a tie.
+
+    Candidates that are scored -inf or NaN are left out.
+    """
+    top_value = np.empty(depth, scores.dtype)
+    top_column = np.empty(depth, np.int64)
+    for row in range(len(scores)):
+        values, num_revealed = scores[row], revealed[row]
+        top_value[:] = -np.inf
+        top_column[:] = -1
+        for start in range(0, len(values), _COLUMNS_PER_CHECK):
+            stop = min(start + _COLUMNS_PER_CHECK, len(values))
+            lowest = top_value[depth - 1]
+            # Counting is vectorized, and after the first columns few of them pass.
+            num_above = 0
+            for column in range(start, stop):
+                num_above += (needed[column] <= num_revealed) & (values[column] > lowest)
+            if num_above == 0:
+                continue
+            for column in range(start, stop):
+                value = values[column]
+                if needed[column] <= num_revealed and value > top_value[depth - 1]:
+                    place = depth - 1
+                    while place > 0 and top_value[place - 1] < value:
+                        top_value[place] = top_value[place - 1]
+                        top_column[place] = top_column[place - 1]
+                        place -= 1
+                    top_value[place], top_column[place] = value, column
+        for place in range(depth):
+            if top_column[place] >= 0:
+                times[top_column[place]] += 1

@@ -11,6 +11,9 @@ class Rules(TypedDict, total=False):
     protocol: str
     """Which targets an event is ranked among: "paper" (the default) for all targets, "tgb" for
     those of the Temporal Graph Benchmark; see `evaluation.tgb`."""
+    candidates: str
+    """Which targets are candidates: "all" (the default) for the targets of the data set, "known"
+    for those that have occurred before the event; see `evaluation.candidates`."""
     part: Part
     """Part of the split whose events are ranked; "test" by default."""
     update: str

@@ -9,13 +9,13 @@ public table differ: some score 200 events and then observe them, others know ev
 the query. So figures by both rules are reported (`UPDATES`).
 """
 
-from dataclasses import fields
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.errors import InputError, did_you_mean
+from tclgraph.evaluation.candidates import Candidates
 from tclgraph.evaluation.ranking import Ranks, rank
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
@@ -64,7 +64,7 @@ class TrueTargets:
         return np.searchsorted(self._times, events.time) * events.num_sources + events.source
 
     def leave_out(
-        self, ranks: Ranks, scores: ScoreArray, block: EventStream, candidates: IntArray
+        self, ranks: Ranks, scores: ScoreArray, block: EventStream, candidates: Candidates
     ) -> Ranks:
         """Return ranks without the other true targets of the source and time of each event.
 
@@ -81,15 +81,6 @@ class TrueTargets:
         for row in rows:
             true = block.target[row : row + 1]
             others = np.setdiff1d(self._targets[first[row] : last[row]], true)
-            remaining = np.setdiff1d(candidates, others)
+            remaining = candidates[row : row + 1].without(others)
             again.append(rank(scores[row : row + 1], true, remaining))
-        return _with_rows(ranks, rows, Ranks.concatenate(again))
-
-
-def _with_rows(ranks: Ranks, rows: IntArray, replacement: Ranks) -> Ranks:
-    columns: dict[str, Any] = {}
-    for field in fields(Ranks):
-        column = getattr(ranks, field.name).copy()
-        column[rows] = getattr(replacement, field.name)
-        columns[field.name] = column
-    return Ranks(**columns)
+        return ranks.with_rows(rows, Ranks.concatenate(again))

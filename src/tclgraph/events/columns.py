@@ -27,7 +27,8 @@ class Columns:
 
     If `source`, `target` or `time` is None, the column is guessed from common names, otherwise from
     types and values. If `label` or `weight` is None, a column with that name is read if there is
-    one. `features=None` reads the columns named feature_0, feature_1, …; `()` reads none.
+    one. A `segment` is read only if it is named. `features=None` reads the columns named feature_0,
+    feature_1, …; `()` reads none.
     """
 
     source: str | None = None
@@ -35,6 +36,7 @@ class Columns:
     time: str | None = None
     label: str | None = None
     weight: str | None = None
+    segment: str | None = None
     features: Sequence[str] | None = None
 
     @classmethod
@@ -64,11 +66,15 @@ class ChosenColumns:
     time: str
     label: str | None
     weight: str | None
+    segment: str | None
     features: tuple[str, ...]
 
     def all(self) -> list[str]:
-        optional = [name for name in (self.label, self.weight) if name is not None]
-        return [self.source, self.target, self.time, *optional, *self.features]
+        """Return the names, each of them once: a column may have several roles."""
+        columns = (self.label, self.weight, self.segment)
+        optional = [name for name in columns if name is not None]
+        names = [self.source, self.target, self.time, *optional, *self.features]
+        return list(dict.fromkeys(names))
 
 
 Read: TypeAlias = Callable[[Sequence[str]], list[pl.Series]]
@@ -121,6 +127,7 @@ def choose(
         time=chosen["time"],
         label=_optional(columns.label, _LABEL_NAMES, names, "label", origin),
         weight=_optional(columns.weight, _WEIGHT_NAMES, names, "weight", origin),
+        segment=_optional(columns.segment, (), names, "segment", origin),
         features=tuple(_existing(name, names, "feature", origin) for name in features),
     )
 

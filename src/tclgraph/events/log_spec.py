@@ -93,18 +93,25 @@ class LogSpec:
         path = Path(self.log)
         return replace(self, log=str(path.resolve())) if path.exists() else self
 
-    def open(self, progress: Progress | None = None) -> Split:
-        """Read and split the log; `progress` follows a download."""
+    def open(self, progress: Progress | None = None, *, segment: str | None = None) -> Split:
+        """Read and split the log.
+
+        `progress` follows a download. `segment` is the name of a column that divides the events
+        into segments, for which reports have separate metrics.
+        """
         from tclgraph.events.catalog import CATALOG, load
         from tclgraph.events.columns import Columns
         from tclgraph.events.split import check_split_by, parse_shares
         from tclgraph.events.stream import check_kind
         from tclgraph.events.times import check_time_unit
 
+        columns = Columns(
+            source=self.source, target=self.target, time=self.time, segment=segment, features=()
+        )
         stream = load(
             self.log,
             kind=None if self.kind is None else check_kind(self.kind),
-            columns=Columns(source=self.source, target=self.target, time=self.time, features=()),
+            columns=columns,
             time_unit=check_time_unit(self.time_unit),
             header=self.header,
             progress=progress,

@@ -18,7 +18,7 @@ def with_noise(split: Split, share: float, *, seed: int) -> Split:
     The interactions of a smaller share are among those of a larger one with the same seed.
     Validation and test events stay the same.
 
-    The events have no labels, weights and features, because random interactions have none.
+    The events have no labels, weights, features or segments: random interactions have none.
 
     >>> from tclgraph.events.synthetic import SyntheticConfig, synthesize
     >>> split = synthesize(SyntheticConfig(events=100)).split(0.6, 0.2)
@@ -50,6 +50,8 @@ def with_noise(split: Split, share: float, *, seed: int) -> Split:
         label=None,
         weight=None,
         features=None,
+        segment=None,
+        segments=None,
     )
     return replace(
         split,

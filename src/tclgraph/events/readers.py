@@ -181,6 +181,7 @@ def _to_stream(
         label=_numbers(table, chosen.label),
         weight=_numbers(table, chosen.weight),
         features=table.frame.select(chosen.features).to_numpy() if chosen.features else None,
+        segment=_segments(table, chosen.segment),
     )
 
 
@@ -201,6 +202,19 @@ def _numbers(table: Table, name: str | None) -> Any:
         row = int(numbers.is_null().arg_max() or 0)
         raise InputError(f"{table.place(row, name)}: {column[row]!r} is not a number; correct it")
     return numbers.to_numpy()
+
+
+def _segments(table: Table, name: str | None) -> pl.Series | None:
+    if name is None:
+        return None
+    column = table.frame[name]
+    try:
+        return column.cast(pl.String)
+    except pl.exceptions.PolarsError:
+        raise InputError(
+            f"{table.origin}: column {name!r} has type {column.dtype}, but a segment must be text, "
+            "a number or a date; name another column"
+        ) from None
 
 
 def _notify_of_shared_keys(

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
+from tclgraph.arrays import BoolArray
 from tclgraph.errors import InputError, did_you_mean
 from tclgraph.events.stream import EventStream
 
@@ -63,6 +64,21 @@ class Split:
         """Return the split as it is known at the end of train: without later events and nodes."""
         train = self.train.with_own_vocabulary()
         return replace(self, events=train, valid_end=self.train_end)
+
+    def unseen(self) -> tuple[BoolArray, BoolArray]:
+        """Return for every event whether its source and whether its target is unseen.
+
+        A node is unseen if it is absent from the training events. In a one-mode graph it is seen as
+        soon as it has either role in training.
+        """
+        events, train = self.events, self.train
+        is_seen_source = np.zeros(events.num_sources, dtype=bool)
+        is_seen_source[train.source] = True
+        is_seen_target = np.zeros(events.num_targets, dtype=bool)
+        is_seen_target[train.target] = True
+        if events.kind == "one-mode":
+            is_seen_source = is_seen_target = is_seen_source | is_seen_target
+        return ~is_seen_source[events.source], ~is_seen_target[events.target]
 
     def __str__(self) -> str:
         measure = "time quantiles" if self.by == "quantiles" else self.by

@@ -56,6 +56,10 @@ class EventStream:
     weight: FloatArray | None = None
     features: NDArray[np.float32] | None = None
     """Event features, one row per event."""
+    segment: IntArray | None = None
+    """Segment of each event: a position in `segments`. Reports have the metrics of each segment."""
+    segments: Identifiers | None = None
+    """Names of the segments; the name of the series is that of the column."""
 
     def __post_init__(self) -> None:
         for name, column in self._columns().items():
@@ -96,6 +100,7 @@ class EventStream:
         label: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         features: ArrayLike | None = None,
+        segment: pl.Series | Sequence[str] | None = None,
     ) -> EventStream:
         """Build a stream from columns: number the keys, sort by time (stable) and validate."""
         check_kind(kind)
@@ -118,6 +123,11 @@ class EventStream:
             distinct, target_ids = number(target_keys)
             targets = Identifiers(distinct)
 
+        segments, segment_ids = None, None
+        if segment is not None:
+            distinct, segment_ids = number(_segment_names(segment))
+            segments = Identifiers(distinct)
+
         def in_order(column: ArrayLike | None, dtype: type) -> Any:
             return None if column is None else np.array(column, dtype=dtype)[order]
 
@@ -131,10 +141,17 @@ class EventStream:
             label=in_order(label, np.float64),
             weight=in_order(weight, np.float64),
             features=in_order(features, np.float32),
+            segment=in_order(segment_ids, np.int64),
+            segments=segments,
         )
 
     def _columns(self) -> dict[str, NDArray[Any]]:
-        optional = {"label": self.label, "weight": self.weight, "features": self.features}
+        optional = {
+            "label": self.label,
+            "weight": self.weight,
+            "features": self.features,
+            "segment": self.segment,
+        }
         present = {name: column for name, column in optional.items() if column is not None}
         return {"source": self.source, "target": self.target, "time": self.time, **present}
 
@@ -221,6 +238,7 @@ class EventStream:
             self.kind == other.kind
             and self.sources == other.sources
             and self.targets == other.targets
+            and self.segments == other.segments
             and ours.keys() == theirs.keys()
             and all(np.array_equal(ours[name], theirs[name], equal_nan=True) for name in ours)
         )
@@ -234,6 +252,12 @@ def _key_column(
     clean = clean_keys(series, name)
     check_keys(clean, lambda row: f"{name} of event {row}")
     return clean.gather(order)
+
+
+def _segment_names(column: pl.Series | Sequence[str]) -> pl.Series:
+    """Return segments as text without white space around them, with a name for an empty one."""
+    names = column if isinstance(column, pl.Series) else pl.Series("segment", column)
+    return names.cast(pl.String).str.strip_chars().fill_null("").replace("", "(empty)")
 
 
 def _number_together(

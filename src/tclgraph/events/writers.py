@@ -55,6 +55,8 @@ def _frame(stream: EventStream) -> pl.DataFrame:
             pl.Series(f"feature_{position}", column)
             for position, column in enumerate(stream.features.T)
         ]
+    if stream.segment is not None and stream.segments is not None:
+        columns.append(stream.segments.keys.gather(stream.segment).alias("segment"))
     return pl.DataFrame(columns)
 
 

@@ -13,9 +13,11 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic import ValidationError as PydanticError
 
 from tclgraph.errors import InputError
+from tclgraph.evaluation.groups import Group
 from tclgraph.evaluation.metrics import Intervals, Metrics
-from tclgraph.evaluation.report import Group, Report
+from tclgraph.evaluation.report import Report
 from tclgraph.evaluation.rules import Part
+from tclgraph.evaluation.top_targets import TopReport
 from tclgraph.events.stream import GraphKind
 from tclgraph.events.writers import replacing
 
@@ -113,6 +115,19 @@ class PartReport:
     """Duration of the evaluation with the replay of earlier events."""
     ranking_seconds: float
     """Duration of the ranking alone."""
+    unseen: Metrics | None = None
+    """Metrics over events with an unseen node; None if there are none, or in an older file."""
+    top: TopReport | None = None
+    """Coverage and novelty of the recommendations; None in an older file."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content for the file of a job, without fields that older files lack."""
+        document = asdict(self)
+        return {
+            name: value
+            for name, value in document.items()
+            if value is not None or name not in ("unseen", "top")
+        }
 
     @classmethod
     def from_report(cls, report: Report) -> Self:
@@ -184,6 +199,9 @@ class Outcome:
     def to_json(self) -> dict[str, Any]:
         """Return the content of the job's file."""
         document = asdict(self)
+        document["report"] = self.report.to_json()
+        if self.together:
+            document["together"] = self.together.to_json()
         if not self.noise:
             del document["noise"]
         return {

@@ -1,4 +1,6 @@
-"""Breakdowns of the overall comparison: by history of the pair, by time, and model by model."""
+"""Breakdowns of the overall comparison: by history of the pair and of its nodes, by time, and model
+by model.
+"""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -13,7 +15,7 @@ from tclgraph.evaluation.significance import Difference, Resamples
 from tclgraph.reports.cells import INTERVALS, borders, with_interval
 from tclgraph.reports.table import Cell, Table, emphasize
 from tclgraph.studies.overall import OverallStudy
-from tclgraph.studies.pair_groups import pair_groups
+from tclgraph.studies.pair_groups import BOTH_SEEN, pair_groups, unseen_groups
 from tclgraph.studies.study import Entry, Results
 
 _DAY = 86_400.0
@@ -21,28 +23,56 @@ _DAY = 86_400.0
 
 def pairs_table(study: OverallStudy, results: Mapping[Entry, Results]) -> Table:
     """Group test events by whether the pair occurred in training, only after it, or never."""
+    return _groups_table(
+        study,
+        results,
+        pair_groups(study.log.split),
+        name="pairs",
+        title="Test figures by when the pair first occurred",
+    )
+
+
+def unseen_table(study: OverallStudy, results: Mapping[Entry, Results]) -> Table | None:
+    """Group test events by which of their nodes are unseen; return None if none is."""
+    groups = unseen_groups(study.log.split)
+    if groups[BOTH_SEEN].all():
+        return None
+    return _groups_table(
+        study,
+        results,
+        groups,
+        name="unseen",
+        title="Test figures by whether source and target occur in training",
+    )
+
+
+def _groups_table(
+    study: OverallStudy,
+    results: Mapping[Entry, Results],
+    groups: Mapping[str, BoolArray],
+    *,
+    name: str,
+    title: str,
+) -> Table:
+    """Return the MR and Hit@10 of every model in every group that is not empty."""
     rows = [row for row in results.values() if row.outcomes]
-    groups = {
-        name: is_member
-        for name, is_member in pair_groups(study.log.split).items()
-        if is_member.any()
-    }
+    shown = {group: is_member for group, is_member in groups.items() if is_member.any()}
     columns = [
         _mean_column(rows, is_member, metric)
-        for is_member in groups.values()
+        for is_member in shown.values()
         for metric in ("MR", "Hit@10")
     ]
     return Table(
-        name=f"{study.file_name}-pairs",
-        title=f"Test figures by when the pair first occurred, on {study.log_title}",
+        name=f"{study.file_name}-{name}",
+        title=f"{title}, on {study.log_title}",
         columns=(
             "model",
-            *(f"{name}: {metric}" for name in groups for metric in ("MR", "Hit@10")),
+            *(f"{group}: {metric}" for group in shown for metric in ("MR", "Hit@10")),
         ),
         rows=_rows(rows, columns),
         groups=borders([row.entry.role for row in rows]),
         note="Number of test events: "
-        + ", ".join(f"{name} {is_member.sum():,}" for name, is_member in groups.items())
+        + ", ".join(f"{group} {is_member.sum():,}" for group, is_member in shown.items())
         + ". Figures are means over seeds.",
         is_shown_in_terminal=False,
     )

@@ -16,7 +16,12 @@ from tclgraph.environment import environment
 from tclgraph.evaluation.rules import Part
 from tclgraph.jobs.outcome import Machine
 from tclgraph.reports.ablation import MODEL_TITLES, ablation_table
-from tclgraph.reports.breakdowns import comparison_tables, pairs_table, quarters_table
+from tclgraph.reports.breakdowns import (
+    comparison_tables,
+    pairs_table,
+    quarters_table,
+    unseen_table,
+)
 from tclgraph.reports.claims import claims_tables
 from tclgraph.reports.datasets import data_sets_table, with_and_without_filter
 from tclgraph.reports.figures import draw_curves, draw_sweep
@@ -149,6 +154,7 @@ def _overall_section(
             *together_tables(study, results),
             cost_table(study, results),
             pairs_table(study, results),
+            *filter(None, [unseen_table(study, results)]),
             quarters_table(study, results),
             *comparison_tables(study, results),
         ]
