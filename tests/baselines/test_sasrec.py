@@ -81,8 +81,7 @@ def test_scores_equal_those_of_single_histories(split: Split, history: str, firs
     events = split.events
     first = min(first, len(events))
     model.observe(events[:first])
-    rows = [np.empty((0, events.num_targets)), model.score_each(events[first:])]
-    scores = np.concatenate(rows)
+    scores = model.score_each(events[first:])
     for event, (source, target) in enumerate(zip(events.source, events.target, strict=True)):
         if event >= first:
             expected = reference.scores(int(source))
@@ -128,9 +127,7 @@ def test_with_all_others_as_negatives_the_sampled_loss_is_the_full_one() -> None
     windows = model._sequences.windows(model._batches[0])
     vectors = model.network.token_vectors()
     negatives = np.tile(model._candidates, (len(windows.token), 1))
-    full, sampled = (
-        model.window_loss(windows, vectors, drawn) for drawn in (None, negatives)
-    )
+    full, sampled = (model.window_loss(windows, vectors, drawn) for drawn in (None, negatives))
     assert_allclose(sampled.detach(), full.detach(), rtol=1e-9)
     parameters = list(model.network.parameters())
     gradients = [

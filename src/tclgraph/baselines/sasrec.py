@@ -41,6 +41,7 @@ from tclgraph.sampling.latest_tokens import (
     AppendedTokens,
     LabeledWindows,
     LatestTokens,
+    TokenArray,
     TrainingSequences,
     chunks_by_length,
 )
@@ -244,7 +245,8 @@ class SASRec(LearnedModel):
     def reset_state(self) -> None:
         self._latest = self._no_histories()
         self._compute_vectors()
-        start_D = self._encode(np.full((1, 1), START), np.ones(1, dtype=np.int64))[0]
+        start_11, length_1 = np.full((1, 1), START, dtype=np.int32), np.ones(1, dtype=np.int64)
+        start_D = self._encode(start_11, length_1)[0]
         self._query = start_D.repeat(self.graph.space.num_sources, 1)
 
     def update_state(self, events: EventStream) -> None:
@@ -289,7 +291,7 @@ class SASRec(LearnedModel):
         return query_ND
 
     @torch.no_grad()
-    def _encode(self, token_WP: IntArray, length_W: IntArray) -> Tensor:
+    def _encode(self, token_WP: TokenArray, length_W: IntArray) -> Tensor:
         """Return the states of the newest positions of windows, [W, D]."""
         query_WD = self._vectors.new_empty(len(token_WP), self.config.width)
         for rows, most in chunks_by_length(length_W, _POSITIONS_PER_CHUNK):

@@ -14,10 +14,10 @@ from tclgraph.layers.temporal_attention import dropout_mask
 class GatedBlock(nn.Module):
     """Compute z = h + σ(G h) ⊙ MHA(LN h), then z + σ(G' z) ⊙ W₃ (SiLU(W₁ LN z) ⊙ W₂ LN z).
 
-    The hidden layer is four times as wide as the states, and its matrices have no biases. Dropout is
-    applied to both branches and to the hidden layer.
-    Published: also to the attention weights. Here: not to them. Because: attention without it runs in
-    a fused kernel that stores no weights.
+    The hidden layer is four times as wide as the states, and its matrices have no biases. Dropout
+    is applied to both branches and to the hidden layer.
+    Published: also to the attention weights. Here: not to them. Because: attention without it runs
+    in a fused kernel that stores no weights.
     """
 
     def __init__(self, width: int, num_heads: int, dropout: float) -> None:

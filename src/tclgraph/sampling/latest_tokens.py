@@ -9,9 +9,10 @@ Shapes: V nodes, K appended tokens, W windows, P columns of a window.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tclgraph.arrays import BoolArray, IntArray
 
@@ -20,11 +21,14 @@ START = 0
 NO_TOKEN = -1
 """Stands for a token that is not among the appended ones."""
 
+TokenArray: TypeAlias = NDArray[np.int32]
+
 
 class LatestTokens:
     """The newest window of every node; its memory does not grow with the number of events.
 
-    >>> appended = LatestTokens(num_nodes=2, size=3).append(np.array([1, 0, 1]), np.array([7, 8, 9]))
+    >>> node, token = np.array([1, 0, 1]), np.array([7, 8, 9])
+    >>> appended = LatestTokens(num_nodes=2, size=3).append(node, token)
     >>> appended.windows_after(np.array([2])).tolist(), appended.previous.tolist()
     ([[0, 7, 9]], [-1, -1, 0])
     """
@@ -77,16 +81,16 @@ class AppendedTokens:
     """Whether the node has no later token among these."""
     count: IntArray
     """Number of tokens of the node's sequence up to this one, the start token included."""
-    tokens: IntArray
+    tokens: TokenArray
     """For each node its window before these tokens, then its new tokens."""
     position: IntArray
     """Position of each token in `tokens`."""
 
-    def windows_after(self, index: IntArray) -> IntArray:
+    def windows_after(self, index: IntArray) -> TokenArray:
         """Return the windows whose newest tokens are those with the given indices, [W, P]."""
         return self.tokens[self.position[index][:, None] + np.arange(1 - self.size, 1)]
 
-    def windows_before(self, index: IntArray) -> IntArray:
+    def windows_before(self, index: IntArray) -> TokenArray:
         """Return the windows just before the tokens with the given indices, [W, P]."""
         return self.tokens[self.position[index][:, None] + np.arange(-self.size, 0)]
 
@@ -98,11 +102,11 @@ class AppendedTokens:
 class LabeledWindows(NamedTuple):
     """Windows whose columns are to predict the next token of the sequence."""
 
-    token: IntArray
+    token: TokenArray
     """Tokens of the windows, [W, P]."""
     length: IntArray
     """Number of columns of each window that are not padding."""
-    label: IntArray
+    label: TokenArray
     """Token that follows each column, [W, P]."""
     is_counted: BoolArray
     """Whether the prediction of a column counts in the loss, [W, P]."""
