@@ -44,7 +44,6 @@ SMALL: dict[str, dict[str, Any]] = {
     "tgn": {**TWO_HEADS, "neighbors": 3},
     "tdig-mpnn": {**TINY, "levels": 3},
     "sasrec": {**TWO_HEADS, "length": 4},
-    "sasrec (gbce)": {**TWO_HEADS, "length": 4, "objective": "gbce", "negatives": 3},
 }
 """Settings that make a model quick to fit, by its registry name and a variant in brackets."""
 

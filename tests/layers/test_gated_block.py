@@ -105,6 +105,6 @@ def test_dropout_is_drawn_from_the_generator_and_keeps_the_mean() -> None:
     assert not torch.equal(trained(1), block(states, mask).detach())
     ones = torch.ones(20_000)
     values = dropped(ones, 0.25, torch.Generator().manual_seed(0))
-    assert set(values.unique().tolist()) == {0.0, (1 / torch.tensor(0.75)).item()}
+    assert set(values.tolist()) == {0.0, (1 / torch.tensor(0.75)).item()}
     assert abs(values.mean().item() - 1) < 0.02
     assert dropped(ones, 0.25, None) is ones

@@ -61,4 +61,5 @@ def test_tokens_have_the_vectors_of_their_targets(network: TokenTransformer) -> 
     for unknown in (2, NUM_TARGETS - 1):  # hidden, and never known
         assert torch.equal(vectors[1 + unknown], network.unknown)
     received = vectors[1 + NUM_TARGETS :]
+    assert network.received is not None
     assert torch.equal(received, vectors[1 : 1 + NUM_TARGETS] + network.received)

@@ -88,11 +88,15 @@ class AppendedTokens:
 
     def windows_after(self, index: IntArray) -> TokenArray:
         """Return the windows whose newest tokens are those with the given indices, [W, P]."""
-        return self.tokens[self.position[index][:, None] + np.arange(1 - self.size, 1)]
+        windows: TokenArray = self.tokens[
+            self.position[index][:, None] + np.arange(1 - self.size, 1)
+        ]
+        return windows
 
     def windows_before(self, index: IntArray) -> TokenArray:
         """Return the windows just before the tokens with the given indices, [W, P]."""
-        return self.tokens[self.position[index][:, None] + np.arange(-self.size, 0)]
+        windows: TokenArray = self.tokens[self.position[index][:, None] + np.arange(-self.size, 0)]
+        return windows
 
     def lengths_after(self, index: IntArray) -> IntArray:
         """Return the numbers of columns of `windows_after` that are not padding."""
