@@ -51,8 +51,9 @@ class GatedBlock(nn.Module):
         first_BQF, second_BQF = self.expand(self.feed_forward_norm(hidden_BQD)).chunk(2, dim=2)
         inner_BQF = dropped(functional.silu(first_BQF) * second_BQF, self.dropout, generator)
         gate_BQD = self.feed_forward_gate(hidden_BQD).sigmoid()
-        added_BQD: Tensor = gate_BQD * dropped(self.contract(inner_BQF), self.dropout, generator)
-        return hidden_BQD + added_BQD
+        added_BQD = gate_BQD * dropped(self.contract(inner_BQF), self.dropout, generator)
+        states_BQD: Tensor = hidden_BQD + added_BQD
+        return states_BQD
 
     def _attend(self, query_BQD: Tensor, key_BLD: Tensor, mask_BQL: Tensor) -> Tensor:
         """Return the multi-head attention of the queries."""
