@@ -1,1 +1,1 @@
-"""The nine baselines of the paper's Table 2, one file each, under the same contract."""
+"""The nine baselines of the paper's Table 2 and later models, one file each, under one contract."""
