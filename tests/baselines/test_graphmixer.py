@@ -221,7 +221,7 @@ def test_queries_of_equal_times_are_encoded_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     split = learnable()
-    model = GraphMixer(**SMALL).fit(split)
+    model = GraphMixer(**{**SMALL, "batch_size": 500}).fit(split)
     source = np.array([3, 1, 3, 2])
     time = split.valid.time[0] + np.array([5.0, 0.0, 5.0, 5.0])
     expected = model.score(source, time)
@@ -263,6 +263,12 @@ def test_the_time_encoding_is_fixed() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_learns(kind: GraphKind) -> None:
     model = GraphMixer(
-        width=16, neighbors=5, epochs=6, learning_rate=1e-2, batch_size=100, threads=1
+        width=16,
+        neighbors=5,
+        epochs=4,
+        learning_rate=1e-2,
+        batch_size=100,
+        max_valid_events=100,
+        threads=1,
     )
     assert_learns(model, learnable(kind))

@@ -43,13 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tgat": {**TWO_HEADS, "neighbors": 3},
     "tgn": {**TWO_HEADS, "neighbors": 3},
     "tdig-mpnn": {**TINY, "levels": 3},
-    "graphmixer": {**TINY, "neighbors": 3, "window": 4},
-    "graphmixer (identity tokens)": {
-        **TINY,
-        "neighbors": 3,
-        "window": None,
-        "identity_tokens": True,
-    },
+    "graphmixer": {**TINY, "neighbors": 3, "window": 4, "identity_tokens": True},
 }
 """Settings that make a model quick to fit, by its registry name and a variant in brackets."""
 
