@@ -43,6 +43,7 @@ _BUILT_IN = {
     "tgn": "tclgraph.baselines.tgn:TGN",
     "tdig-mpnn": "tclgraph.baselines.tdig_mpnn:TDIGMPNN",
     "sasrec": "tclgraph.baselines.sasrec:SASRec",
+    "graphmixer": "tclgraph.baselines.graphmixer:GraphMixer",
 }
 
 

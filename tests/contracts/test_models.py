@@ -44,6 +44,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tgn": {**TWO_HEADS, "neighbors": 3},
     "tdig-mpnn": {**TINY, "levels": 3},
     "sasrec": {**TWO_HEADS, "length": 4},
+    "graphmixer": {**TINY, "neighbors": 3, "window": 4, "identity_tokens": True},
 }
 """Settings that make a model quick to fit, by its registry name and a variant in brackets."""
 
