@@ -42,6 +42,7 @@ _BUILT_IN = {
     "tgat": "tclgraph.baselines.tgat:TGAT",
     "tgn": "tclgraph.baselines.tgn:TGN",
     "tdig-mpnn": "tclgraph.baselines.tdig_mpnn:TDIGMPNN",
+    "tpnet": "tclgraph.baselines.tpnet:TPNet",
 }
 
 

@@ -43,6 +43,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tgat": {**TWO_HEADS, "neighbors": 3},
     "tgn": {**TWO_HEADS, "neighbors": 3},
     "tdig-mpnn": {**TINY, "levels": 3},
+    "tpnet": {**TINY, "walk_steps": 2, "negatives": 3},
 }
 """Settings that make a model quick to fit, by its registry name and a variant in brackets."""
 
