@@ -125,7 +125,7 @@ def test_stored_rows_equal_rows_that_decay_at_every_event(
             table = state.follow(node, pairs, time)
             factor = level_decay(torch.from_numpy(state.ages(time)), NUM_MATRICES)
             for event, (source, target) in enumerate(pairs.tolist()):
-                stored = table.row[table.index(node, np.array(event))]
+                stored = table.row[table.row_index(node, np.array(event))]
                 row = stored * factor[event][:, None]
                 assert_allclose(row, reference.at(time[event]), **EXACT)
                 reference.observe(source, target, time[event])

@@ -188,7 +188,7 @@ class TPNet(LearnedModel):
             node_BC, event = nodes[part], np.arange(part.stop - part.start)
             table = state.follow(np.unique(node_BC), node_BC[:, :2], time[part])
             row_NKD = table.row.double()
-            index_BC = as_index(table.index(node_BC, event[:, None]), row_NKD)
+            index_BC = as_index(table.row_index(node_BC, event[:, None]), row_NKD)
             own_BCP = products.own(row_NKD)[index_BC]
             cross_BCP = products.cross_pairwise(row_NKD[index_BC[:, 0]], row_NKD[index_BC[:, 1:]])
             age_B = torch.from_numpy(state.ages(time[part])).to(row_NKD)
@@ -230,8 +230,8 @@ class TPNet(LearnedModel):
             source, event = pairs[part, 0], np.arange(part.stop - part.start)
             table = state.follow(np.union1d(source, target), pairs[part], events.time[part])
             row_NKD, ages = table.row.double(), state.ages(events.time[part])
-            source_B = as_index(table.index(source, event), row_NKD)
-            target_BT = as_index(table.index(target[None], event[:, None]), row_NKD)
+            source_B = as_index(table.row_index(source, event), row_NKD)
+            target_BT = as_index(table.row_index(target[None], event[:, None]), row_NKD)
             scores.append(self._scores(row_NKD[source_B], ages, row_NKD, target_BT))
         return np.concatenate(scores)
 

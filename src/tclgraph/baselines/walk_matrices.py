@@ -51,7 +51,7 @@ class WalkTable(NamedTuple):
     latest: LatestInstances
     """Latest instances of nodes in the range, counted from 0."""
 
-    def index(self, node: IntArray, event: IntArray) -> IntArray:
+    def row_index(self, node: IntArray, event: IntArray) -> IntArray:
         """Return the index in `row` of nodes just before events, counted from 0."""
         instance = self.latest.before(node, event)
         return np.where(instance >= 0, len(self.node) + instance, np.searchsorted(self.node, node))
