@@ -70,26 +70,25 @@ def prepared(split: Split, **settings: Any) -> TPNet:
 @settings(max_examples=15)
 @given(splits())
 def test_losses_equal_those_of_single_events(split: Split) -> None:
-    train = split.train_only().events
-    model = prepared(split)
-    candidates, reference = np.unique(model._pairs[:, 1]), None
-    for batch, first in enumerate(range(0, len(train), 7)):
-        loss = model.loss(batch, np.random.default_rng(batch))
-        random = np.random.default_rng(batch)
-        if reference is None:
-            reference = OneByOne(model)
-            random.standard_normal(tuple(model.network.identity.shape), dtype=np.float32)
-        pairs = model._pairs[first : first + 7]
-        negatives = uniform_negatives(pairs[:, 1], candidates, 2, random)
-        losses = []
-        for row, time in enumerate(train.time[first : first + 7].tolist()):
-            source, target = pairs[row].tolist()
-            scores = torch.stack(
-                [reference.score(source, node, time) for node in [target, *negatives[row].tolist()]]
-            )
-            losses.append(-scores.log_softmax(0)[0])
-            reference.observe(source, target, time)
-        assert_allclose(loss.item(), torch.stack(losses).mean().item(), **EXACT)
+    train, model = split.train_only().events, prepared(split)
+    candidates = np.unique(model._pairs[:, 1])
+    for epoch in range(2):
+        for batch, first in enumerate(range(0, len(train), 7)):
+            loss = model.loss(batch, np.random.default_rng([epoch, batch]))
+            random = np.random.default_rng([epoch, batch])
+            if batch == 0:  # every epoch begins with a new random matrix and no walks
+                reference = OneByOne(model)
+                random.standard_normal(tuple(model.network.identity.shape), dtype=np.float32)
+            pairs = model._pairs[first : first + 7]
+            negatives = uniform_negatives(pairs[:, 1], candidates, 2, random)
+            losses = []
+            for row, time in enumerate(train.time[first : first + 7].tolist()):
+                source, target = pairs[row].tolist()
+                nodes = [target, *negatives[row].tolist()]
+                scores = torch.stack([reference.score(source, node, time) for node in nodes])
+                losses.append(-scores.log_softmax(0)[0])
+                reference.observe(source, target, time)
+            assert_allclose(loss.item(), torch.stack(losses).mean().item(), **EXACT)
 
 
 @settings(max_examples=15)
@@ -123,15 +122,6 @@ def test_every_epoch_draws_a_random_matrix_of_the_right_scale() -> None:
         assert matrix.mean().abs() < 0.01
         assert_allclose(matrix.square().sum(1).mean(), 1.0, rtol=0.05)
     assert (drawn[0] != drawn[1]).all()
-
-
-def test_the_kept_random_matrix_is_that_of_the_best_epoch(tmp_path: Path) -> None:
-    """An average of the weights must not average random matrices of several epochs."""
-    split = learnable()
-    model = TPNet(width=4, epochs=3, negatives=2, ema_decay=0.9, threads=1, max_valid_events=64)
-    model.fit(split)
-    length = model.network.identity.square().sum(1)
-    assert_allclose(length.mean(), 1.0, rtol=0.1)
 
 
 def test_the_width_of_a_row_depends_on_the_training_events_as_published() -> None:
