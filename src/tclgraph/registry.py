@@ -44,6 +44,7 @@ _BUILT_IN = {
     "tdig-mpnn": "tclgraph.baselines.tdig_mpnn:TDIGMPNN",
     "sasrec": "tclgraph.baselines.sasrec:SASRec",
     "graphmixer": "tclgraph.baselines.graphmixer:GraphMixer",
+    "tpnet": "tclgraph.baselines.tpnet:TPNet",
 }
 
 

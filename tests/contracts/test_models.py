@@ -45,6 +45,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "tdig-mpnn": {**TINY, "levels": 3},
     "sasrec": {**TWO_HEADS, "length": 4},
     "graphmixer": {**TINY, "neighbors": 3, "window": 4, "identity_tokens": True},
+    "tpnet": {**TINY, "walk_steps": 2, "negatives": 3},
 }
 """Settings that make a model quick to fit, by its registry name and a variant in brackets."""
 

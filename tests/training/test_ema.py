@@ -96,3 +96,16 @@ def test_the_original_weights_return_after_an_error() -> None:
     with pytest.raises(RuntimeError, match="by hand"):
         fail_inside()
     assert_close(copied(module), own, rtol=0, atol=0)
+
+
+def test_buffers_are_copied_and_not_averaged() -> None:
+    module = nn.BatchNorm1d(2)
+    average = WeightEMA(module, 0.9)
+    assert module.running_mean is not None
+    assert module.num_batches_tracked is not None
+    for batch in after_batches(module, 2):
+        module.running_mean.fill_(batch)
+        module.num_batches_tracked.fill_(batch)
+        average.update(batch)
+    assert average.weights["running_mean"].tolist() == [2.0, 2.0]
+    assert average.weights["num_batches_tracked"].item() == 2

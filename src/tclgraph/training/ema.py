@@ -13,7 +13,10 @@ _RAMP_STEPS = 10
 
 
 class WeightEMA:
-    """Average with decay `decay`, updated after every batch."""
+    """Average with decay `decay`, updated after every batch.
+
+    Only parameters are averaged. A buffer, such as a state that training carries, is copied.
+    """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
         self._network = network
@@ -24,8 +27,12 @@ class WeightEMA:
     def update(self, step: int) -> None:
         """Take in the network's weights after optimizer step `step`, counted from 1."""
         decay = min(self._decay, step / (step + _RAMP_STEPS))
+        buffers = dict(self._network.named_buffers(remove_duplicate=False))
         for name, weight in self._network.state_dict().items():
-            self.weights[name].lerp_(weight.cpu(), 1 - decay)
+            if name in buffers:
+                self.weights[name].copy_(weight)
+            else:
+                self.weights[name].lerp_(weight.cpu(), 1 - decay)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
