@@ -213,6 +213,7 @@ LEARNING: dict[str, Any] = {
     "epochs": 12,
     "batch_size": 16,
     "learning_rate": 5e-3,
+    "dropout": 0.2,
     "max_valid_events": 64,
     "threads": 1,
 }
