@@ -11,7 +11,7 @@ import numpy as np
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.compilation import kernel
 
-# Number of columns that are compared with the lowest of the top scores before any is inserted.
+# Number of columns that are compared with the lowest of the top scores before one is inserted.
 _COLUMNS_PER_CHECK = 64
 
 
@@ -44,32 +44,45 @@ def count_top(
 ) -> None:
     """Add 1 to `times` of the `depth` best candidates of every row; the smaller column wins a tie.
 
-    Candidates that are scored -inf or NaN are left out.
+    Candidates that are scored -inf or NaN are left out. The candidates of a row are also candidates
+    of the rows after it.
     """
     top_value = np.empty(depth, scores.dtype)
-    top_column = np.empty(depth, np.int64)
+    top_column = np.full(depth, -1)
     for row in range(len(scores)):
-        values, num_revealed = scores[row], revealed[row]
+        num_revealed = revealed[row]
+        # The best columns of the row before are often good ones here too, and no column that is
+        # worse than all of them can be among the best.
+        top_value[:] = np.inf
+        bound = top_value[0]
+        for column in top_column:
+            if column < 0 or not scores[row, column] > -np.inf:
+                bound = -top_value[0]
+                break
+            bound = min(bound, scores[row, column])
         top_value[:] = -np.inf
         top_column[:] = -1
-        for start in range(0, len(values), _COLUMNS_PER_CHECK):
-            stop = min(start + _COLUMNS_PER_CHECK, len(values))
+        for start in range(0, scores.shape[1], _COLUMNS_PER_CHECK):
+            # Counting is vectorized, and few of these slices have a column that passes.
+            values = scores[row, start : start + _COLUMNS_PER_CHECK]
             lowest = top_value[depth - 1]
-            # Counting is vectorized, and after the first columns few of them pass.
             num_above = 0
-            for column in range(start, stop):
-                num_above += (needed[column] <= num_revealed) & (values[column] > lowest)
+            for number in range(len(values)):
+                num_above += (values[number] >= bound) & (values[number] > lowest)
             if num_above == 0:
                 continue
-            for column in range(start, stop):
-                value = values[column]
-                if needed[column] <= num_revealed and value > top_value[depth - 1]:
-                    place = depth - 1
-                    while place > 0 and top_value[place - 1] < value:
-                        top_value[place] = top_value[place - 1]
-                        top_column[place] = top_column[place - 1]
-                        place -= 1
-                    top_value[place], top_column[place] = value, column
-        for place in range(depth):
-            if top_column[place] >= 0:
-                times[top_column[place]] += 1
+            for number in range(len(values)):
+                value, column = values[number], start + number
+                if value < bound or not value > top_value[depth - 1]:
+                    continue
+                if needed[column] > num_revealed:
+                    continue
+                place = depth - 1
+                while place > 0 and top_value[place - 1] < value:
+                    top_value[place] = top_value[place - 1]
+                    top_column[place] = top_column[place - 1]
+                    place -= 1
+                top_value[place], top_column[place] = value, column
+        for column in top_column:
+            if column >= 0:
+                times[column] += 1

@@ -65,6 +65,6 @@ class TopTargets:
         total = self.times.sum()
         return TopReport(
             depth=DEPTH,
-            coverage=100.0 * np.count_nonzero(self.times) / max(1, num_candidates),
+            coverage=100.0 * int(np.count_nonzero(self.times)) / max(1, num_candidates),
             novelty=float(self.times @ information / total) if total else None,
         )
