@@ -152,8 +152,7 @@ def load(
 ) -> EventStream:
     """Return the event stream of a catalog name, a file, or a polars, pandas or Arrow table.
 
-    A name like git:PATH stands for the history of the git repository in the folder PATH: its
-    sources are the authors of commits, its targets the files that they change.
+    A name like git:PATH stands for the history of a git repository, see `read_git_history`.
 
     `columns` names columns, for example
     `{"source": "buyer", "target": "product", "time": "bought_at"}`; it may also name `label`,
