@@ -13,6 +13,10 @@ import numpy as np
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.evaluation.candidates import Candidates
 from tclgraph.evaluation.ranking_kernels import count_better
+from tclgraph.threads import even_cuts, num_parts, run_in_parts
+
+# Fewer scores are not worth a second thread.
+_MIN_SCORES_PER_THREAD = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,11 @@ class Ranks:
         return Ranks(**columns)
 
 
+def row_cuts(scores: ScoreArray) -> list[int]:
+    """Return where the rows of scores are divided among threads."""
+    return even_cuts(len(scores), num_parts(scores.size, _MIN_SCORES_PER_THREAD))
+
+
 def rank(scores: ScoreArray, true: IntArray, candidates: Candidates | None = None) -> Ranks:
     """Return the rank of column `true[row]` for every row, among its candidates or all columns.
 
@@ -62,9 +71,17 @@ def rank(scores: ScoreArray, true: IntArray, candidates: Candidates | None = Non
             np.arange(num_targets), num_targets, np.zeros(num_rows, np.int64)
         )
     # Copies where needed, because numba compiles a kernel again for other kinds of arrays.
-    better, equal, nan = count_better(
-        np.ascontiguousarray(scores), np.array(true), candidates.needed, candidates.revealed
-    )
+    scores, true = np.ascontiguousarray(scores), np.array(true)
+    counts = np.empty((3, len(scores)), np.int64)
+
+    def count(_: int, first: int, last: int) -> None:
+        rows = slice(first, last)
+        counts[:, rows] = count_better(
+            scores[rows], true[rows], candidates.needed, candidates.revealed[rows]
+        )
+
+    run_in_parts(row_cuts(scores), count)
+    better, equal, nan = counts
     is_nan = nan > 0
     last = candidates.counts() if is_nan.any() else 0
     optimistic = np.where(is_nan, last, better + 1).astype(np.float64)

@@ -12,7 +12,9 @@ from pydantic import ConfigDict
 
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.evaluation.candidates import Candidates
+from tclgraph.evaluation.ranking import row_cuts
 from tclgraph.evaluation.ranking_kernels import count_top
+from tclgraph.threads import run_in_parts
 
 DEPTH = 10
 """Number of recommendations for an event."""
@@ -47,13 +49,15 @@ class TopTargets:
 
     def add(self, scores: ScoreArray, candidates: Candidates) -> None:
         """Count the recommendations for some events."""
-        count_top(
-            np.ascontiguousarray(scores),
-            candidates.needed,
-            candidates.revealed,
-            DEPTH,
-            self.times,
-        )
+        scores, cuts = np.ascontiguousarray(scores), row_cuts(scores)
+        times = np.zeros((len(cuts) - 1, len(self.times)), np.int64)
+
+        def count(part: int, first: int, last: int) -> None:
+            revealed = candidates.revealed[first:last]
+            count_top(scores[first:last], candidates.needed, revealed, DEPTH, times[part])
+
+        run_in_parts(cuts, count)
+        self.times += times.sum(axis=0)
 
     def report(self, train_target: IntArray, num_candidates: int) -> TopReport:
         """Return coverage and novelty, given the target of every training event.
