@@ -11,15 +11,15 @@ Windows: TypeAlias = tuple[float, float, float]
 # Lengths of the windows in mean intervals between consecutive events of a node. They are shorter by
 # a billionth, so that an event exactly at the start of a window is left out even if times were
 # rounded.
-_SHORT, _MEDIUM, _LONG = (factor * (1 - 1e-9) for factor in (0.1, 1.0, 10.0))
+_SHORT, _MEDIUM, _LONG = (factor * (1 - 1e-9) for factor in (0.1, 3.0, 30.0))
 
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """Unit of time and windows of the history features.
+    """Unit and windows of the history features, in the unit of the log's times.
 
-    >>> TimeScale(unit=1.0, windows=(60.0, 3600.0, 86_400.0)).windows[0]
-    60.0
+    The windows are a tenth of the mean interval between consecutive events of a node, three times
+    and thirty times this interval.
     """
 
     unit: float
