@@ -300,6 +300,14 @@ def test_speed_of_tcl_and_the_ranker() -> None:
     assert f"the encoder it trains on {without['trained']} and ranks {without['ranked']}" in text
 
 
+def test_time_windows_have_the_stored_figures() -> None:
+    text = (ROOT / "docs" / "ranker.md").read_text()
+    section = text.split("## How time windows were chosen\n")[1].split("\n## ")[0]
+    shown = [line for line in section.splitlines() if line.startswith("|")]
+    assert len(shown) > 2
+    assert set(shown) <= set(table_rows("benchmarks/windows"))
+
+
 def test_what_the_encoder_adds() -> None:
     """The first screen of README says that the gain comes from history features."""
     lines = table_rows("reproduce/collegemsg/tables/parts-collegemsg")

@@ -18,6 +18,7 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.testing.streams import KINDS, cut, splits
 from tests.learnable import assert_learns, learnable
+from tests.reference.intervals import in_units
 
 
 class OneByOne:
@@ -68,8 +69,8 @@ class OneByOne:
         return rate
 
     def interval(self, source: int, target: int, time: float) -> float:
-        seconds = time - max(self.source_time[source], self.target_time[target])
-        return float(np.clip(seconds / self.measured["unit"], 0.25, 2.0))
+        interval = time - max(self.source_time[source], self.target_time[target])
+        return float(np.clip(in_units(interval, self.measured["unit"]), 0.25, 2.0))
 
     def is_impossible(self, source: int, target: int) -> bool:
         """Return whether this is a node with itself and no node has interacted with itself."""

@@ -24,6 +24,7 @@ from tclgraph.testing.streams import KINDS, splits, streams
 from tests.baselines.test_tgat import neighbors_before
 from tests.layers.test_mixer import mix_by_loops
 from tests.learnable import assert_learns, learnable
+from tests.reference.intervals import in_units
 
 SMALL: dict[str, Any] = {
     "width": 4,
@@ -68,7 +69,7 @@ class ByLoops:
         network, config = self.network, self.model.config
         slots = []
         for partner, then in neighbors_before(self.graph, node, time, config.neighbors):
-            gap = (time - then) / self.model.measured["mean_gap"]
+            gap = in_units(time - then, self.model.measured["mean_gap"])
             code = torch.cos(network.encoding.frequency * gap)
             slot = network.token.weight @ code + network.token.bias
             if network.identity is not None:

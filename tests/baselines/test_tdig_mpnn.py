@@ -5,7 +5,6 @@ without events; every setting is drawn.
 """
 
 from collections.abc import Sequence
-from math import log1p
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.testing.streams import KINDS, cut, streams
 from tests.learnable import assert_learns, learnable
+from tests.reference.intervals import in_units, log_interval
 from tests.reference.tcl import Instance, Past, softplus, without_past
 
 Path = tuple[Instance, ...]
@@ -68,7 +68,8 @@ class Reference:
 
     def interval(self, instance: Instance) -> float:
         """Return the scaled time since the previous event of the instance's node."""
-        return float(log1p(self.past.interval(instance)) / self.scale.log_deviation)
+        interval = self.past.interval(instance)
+        return log_interval(interval, self.scale.mean) / self.scale.log_deviation
 
     def input(self, instance: Instance) -> Tensor:
         """Return the node embedding, with local attention to the neighbors if it is on."""
@@ -188,7 +189,7 @@ class Reference:
         """Return the time since the node's last event, or since the first event of all."""
         event = self.past.last_event(node, before_event)
         since = self.past.time[event or 0] if before_event else time
-        return (time - since) / self.scale.mean, 0.0 if event is None else 1.0
+        return in_units(time - since, self.scale.mean), 0.0 if event is None else 1.0
 
     def rate(self, match: Tensor, waits: Sequence[Wait], ago: float = 0.0) -> Tensor:
         """Return the intensity of a pair, now or some mean intervals ago."""

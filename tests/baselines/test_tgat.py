@@ -21,6 +21,7 @@ from tclgraph.events.stream import GraphKind
 from tclgraph.testing.streams import KINDS, splits
 from tests.layers.test_temporal_attention import attend
 from tests.learnable import assert_learns, learnable
+from tests.reference.intervals import in_units
 
 SMALL: dict[str, Any] = {"width": 4, "neighbors": 3, "batch_size": 8, "epochs": 1, "threads": 1}
 
@@ -71,7 +72,7 @@ class ByRecursion:
         below = self.vector(node, time, depth - 1)
         unit = self.model.measured["mean_interval"]
         neighbors = [
-            (self.vector(neighbor, then, depth - 1), (time - then) / unit)
+            (self.vector(neighbor, then, depth - 1), in_units(time - then, unit))
             for neighbor, then in neighbors_before(self.graph, node, time, count)
         ]
         query = torch.cat([below, network.encoding.phase.cos()])

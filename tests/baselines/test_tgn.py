@@ -16,6 +16,7 @@ from tclgraph.testing.streams import KINDS, splits
 from tests.baselines.test_tgat import SMALL, in_double, neighbors_before, score_of
 from tests.layers.test_temporal_attention import attend
 from tests.learnable import assert_learns, learnable
+from tests.reference.intervals import in_units
 
 
 class OneByOne:
@@ -35,7 +36,8 @@ class OneByOne:
             return state
         before, partner, interval = self.message[node]
         network = self.model.network
-        scaled = torch.tensor(interval / self.model.measured["mean_interval"], dtype=torch.float64)
+        scaled_interval = in_units(interval, self.model.measured["mean_interval"])
+        scaled = torch.tensor(scaled_interval, dtype=torch.float64)
         message = torch.cat([before, partner, network.encoding(scaled)])
         cell = network.update
         inputs = (cell.weight_ih @ message + cell.bias_ih).chunk(3)
@@ -62,7 +64,7 @@ class OneByOne:
         network, unit = self.model.network, self.model.measured["mean_interval"]
         state = self.current(node) + network.node.weight[node]
         neighbors = [
-            (self.current(neighbor) + network.node.weight[neighbor], (time - then) / unit)
+            (self.current(neighbor) + network.node.weight[neighbor], in_units(time - then, unit))
             for neighbor, then in neighbors_before(graph, node, time, self.model.config.neighbors)
         ]
         hidden = attend(network.attention, network.encoding, state, neighbors)

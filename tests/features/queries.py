@@ -13,11 +13,13 @@ from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
+from tclgraph.features.time_scale import TimeScale
 from tclgraph.testing.streams import streams
 from tests.reference.history import Features, History
 
-# Times of drawn streams are up to 20 ticks apart. A tick of a quarter hour or half a day puts
-# events on both sides of the hour, the day and the week, and often exactly at the end of one.
+# Windows of an hour, a day and a week. Times of drawn streams are up to 20 ticks apart. A tick of a
+# quarter hour or half a day puts events on both sides of the start of a window, and often on it.
+TIME_SCALE = TimeScale(unit=2.0, windows=(3_600.0, 86_400.0, 604_800.0))
 TICKS = (0.25, 900.0, 10_000.0, 43_200.0)
 NUM_WITHOUT_EVENTS = 2
 
@@ -42,13 +44,16 @@ def space_of(stream: EventStream) -> NodeSpace:
 def log_of(stream: EventStream) -> InteractionLog:
     graph = DependencyGraph(space_of(stream))
     graph.append(stream)
-    return InteractionLog(graph)
+    return InteractionLog(graph, TIME_SCALE)
 
 
-def history_of(stream: EventStream) -> History:
+def history_of(stream: EventStream, time_scale: TimeScale = TIME_SCALE) -> History:
     columns = (stream.source.tolist(), stream.target.tolist(), stream.time.tolist())
     space = space_of(stream)
-    return History(list(zip(*columns, strict=True)), space.first_target, space.num_targets)
+    events = list(zip(*columns, strict=True))
+    return History(
+        events, space.first_target, space.num_targets, time_scale.unit, time_scale.windows
+    )
 
 
 def all_sources(stream: EventStream, time: float) -> tuple[IntArray, FloatArray]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES, ActivityColumn
 from tclgraph.testing.streams import KINDS
-from tests.features.queries import Case, cases, long_case
+from tests.features.queries import TIME_SCALE, Case, cases, long_case
 
 ACTIVITY = slice(0, NUM_ACTIVITY_FEATURES)
 
@@ -39,8 +39,9 @@ def test_activity_features_of_a_drawn_example() -> None:
     stream = EventStream.from_columns(list("acb"), list("bbc"), [0, 10, 30], kind="one-mode")
     a, b, c = stream.sources.ids(list("abc")).tolist()
     features = np.expm1(Case(stream, 60.0).candidate[a, ACTIVITY]).round(2)
-    assert features[ActivityColumn.AS_TARGET_AGE, [b, c]].tolist() == [50, 30]
-    assert features[ActivityColumn.AS_SOURCE_AGE, [a, b, c]].tolist() == [60, 30, 50]
+    age = features * TIME_SCALE.unit
+    assert age[ActivityColumn.AS_TARGET_AGE, [b, c]].tolist() == [50, 30]
+    assert age[ActivityColumn.AS_SOURCE_AGE, [a, b, c]].tolist() == [60, 30, 50]
     assert features[ActivityColumn.NUM_AS_TARGET, [a, b, c]].tolist() == [0, 2, 1]
     assert features[ActivityColumn.AS_TARGET_RANK, [a, b, c]].tolist() == [2, 1, 0]
     # The target of an event ranks before its source.

@@ -29,15 +29,15 @@ def test_columns_have_the_names_and_the_order_of_the_reference(
 
 def test_columns_of_successive_windows_are_successive() -> None:
     for group, first in (
-        (SourceColumn, "AS_SOURCE_HOUR"),
-        (SourceColumn, "AS_TARGET_HOUR"),
-        (PairColumn, "IN_HOUR"),
-        (ActivityColumn, "AS_TARGET_HOUR"),
-        (ActivityColumn, "AS_SOURCE_HOUR"),
+        (SourceColumn, "AS_SOURCE_SHORT"),
+        (SourceColumn, "AS_TARGET_SHORT"),
+        (PairColumn, "IN_SHORT"),
+        (ActivityColumn, "AS_TARGET_SHORT"),
+        (ActivityColumn, "AS_SOURCE_SHORT"),
     ):
-        hour = group[first]
-        for offset, window in enumerate(("HOUR", "DAY", "WEEK")):
-            assert group(hour + offset).name == first.replace("HOUR", window)
-    assert ActivityColumn.AS_TARGET_HOUR + len(columns.WINDOWS) == ActivityColumn.AS_SOURCE_HOUR
+        short = group[first]
+        for offset, window in enumerate(("SHORT", "MEDIUM", "LONG")):
+            assert group(short + offset).name == first.replace("SHORT", window)
+    assert ActivityColumn.AS_TARGET_SHORT + columns.NUM_WINDOWS == ActivityColumn.AS_SOURCE_SHORT
     for offset, number in enumerate(columns.RECENT_EVENTS):
         assert SourceColumn(SourceColumn.NEW_SHARE_1 + offset).name == f"NEW_SHARE_{number}"

@@ -7,12 +7,13 @@ from tclgraph.events.stream import EventStream
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.log_arrays import Events, Hop
 from tclgraph.testing.streams import streams
+from tests.features.queries import TIME_SCALE
 
 
 def log_of(stream: EventStream) -> InteractionLog:
     graph = DependencyGraph(NodeSpace.of(stream))
     graph.append(stream)
-    return InteractionLog(graph)
+    return InteractionLog(graph, TIME_SCALE)
 
 
 def following_of(events: Events) -> list[int]:
@@ -83,7 +84,7 @@ def test_a_growing_log_equals_one_of_the_same_events(
     stream: EventStream, data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
-    log = InteractionLog(DependencyGraph(NodeSpace.of(stream)))
+    log = InteractionLog(DependencyGraph(NodeSpace.of(stream)), TIME_SCALE)
     for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         log.graph.append(stream[start:stop])
         events, expected = log.events(), log_of(stream[:stop]).events()
@@ -102,7 +103,7 @@ def test_a_self_loop_is_followed_once() -> None:
 
 def test_memory_is_linear() -> None:
     stream = EventStream.from_columns([0] * 1000, [0] * 1000, range(1000))
-    log = InteractionLog(DependencyGraph(NodeSpace.of(stream)))
+    log = InteractionLog(DependencyGraph(NodeSpace.of(stream)), TIME_SCALE)
     for event in range(1000):
         log.graph.append(stream[event : event + 1])
         log.events()

@@ -7,6 +7,7 @@ from tclgraph.features.columns import PairColumn
 from tclgraph.features.state import HistoryState
 from tclgraph.testing.streams import KINDS
 from tests.features.queries import (
+    TIME_SCALE,
     Case,
     assert_query_near,
     cases,
@@ -78,12 +79,12 @@ def test_pair_features_of_a_drawn_example() -> None:
     rows = pairs_of(case.features, a)
     assert case.features.pair_target[rows].tolist() == [c, b]
     with_c, with_b = np.expm1(case.features.pair[rows]).round(2).tolist()
-    assert with_b[PairColumn.AGE] == 20
-    assert with_b[PairColumn.FORWARD_AGE] == 60
+    assert with_b[PairColumn.AGE] * TIME_SCALE.unit == 20
+    assert with_b[PairColumn.FORWARD_AGE] * TIME_SCALE.unit == 60
     assert with_b[PairColumn.NUM_FORWARD] == 1
     assert with_b[PairColumn.NUM_BACKWARD] == 2
     assert with_b[PairColumn.RUN_LENGTH] == 2
-    assert with_b[PairColumn.MEAN_GAP] == 20
+    assert with_b[PairColumn.MEAN_GAP] * TIME_SCALE.unit == 20
     assert with_b[PairColumn.EVENTS_SINCE] == 1
     # The latest neighbor is c; after its earlier event, event 1, came an event with b.
     assert with_b[PairColumn.NEXT_AFTER_LATEST] == 1

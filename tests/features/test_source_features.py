@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.features.columns import SourceColumn
 from tclgraph.testing.streams import KINDS
-from tests.features.queries import Case, cases, long_case
+from tests.features.queries import TIME_SCALE, Case, cases, long_case
 
 
 @settings(max_examples=150)
@@ -34,13 +34,13 @@ def test_source_features_of_a_drawn_example() -> None:
     def number(column: SourceColumn) -> float:
         return round(float(np.expm1(features[column])), 1)
 
-    assert number(SourceColumn.EVENT_AGE) == 1_800
-    assert number(SourceColumn.AS_SOURCE_AGE) == 10.5 * hour
+    assert number(SourceColumn.EVENT_AGE) * TIME_SCALE.unit == 1_800
+    assert number(SourceColumn.AS_SOURCE_AGE) * TIME_SCALE.unit == 10.5 * hour
     assert features[SourceColumn.LAST_AS_TARGET] == 1
-    assert number(SourceColumn.AS_SOURCE_HOUR) == 0
-    assert number(SourceColumn.AS_SOURCE_DAY) == 1
-    assert number(SourceColumn.AS_SOURCE_WEEK) == 2
-    assert number(SourceColumn.AS_TARGET_HOUR) == 1
+    assert number(SourceColumn.AS_SOURCE_SHORT) == 0
+    assert number(SourceColumn.AS_SOURCE_MEDIUM) == 1
+    assert number(SourceColumn.AS_SOURCE_LONG) == 2
+    assert number(SourceColumn.AS_TARGET_SHORT) == 1
     assert number(SourceColumn.NUM_EVENTS) == 3
     assert features[SourceColumn.NEW_SHARE_1] == 1
     assert features[SourceColumn.NEW_SHARE_4] == 0.5

@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import log, log1p
 from typing import NamedTuple
 
-HOUR, DAY, WEEK = 3_600.0, 86_400.0, 604_800.0
+from tests.reference.intervals import in_units
 
 # How many latest events, neighbors and choices count.
 MAX_EVENTS = 2_000
@@ -39,12 +39,19 @@ class History:
     """The events (source, target id, time) before a query.
 
     In a one-mode graph the first target is node 0, in a bipartite graph it is the node after all
-    sources.
+    sources. `unit` is that of ages and gaps, and `windows` are the lengths of the time windows.
     """
 
     def __init__(
-        self, events: Sequence[tuple[int, int, float]], first_target: int, num_targets: int
+        self,
+        events: Sequence[tuple[int, int, float]],
+        first_target: int,
+        num_targets: int,
+        unit: float,
+        windows: tuple[float, float, float],
     ) -> None:
+        self.unit = unit
+        self.windows = windows
         self.first_target = first_target
         self.num_targets = num_targets
         self._interactions: dict[int, list[Interaction]] = {}
@@ -78,6 +85,14 @@ class History:
         neighbors = latest_first([event.neighbor for event in events])
         return neighbors[:MAX_PAIRS]
 
+    def log_time(self, interval: float) -> float:
+        """Return log(1 + interval in units)."""
+        return log1p(in_units(interval, self.unit))
+
+    def age(self, times: Sequence[float], now: float) -> float:
+        """Return the logarithm of the time since the last of these times, or 0 without any."""
+        return self.log_time(now - times[-1]) if times else 0.0
+
     # Source features
 
     def source_features(self, source: int, now: float) -> Features:
@@ -92,17 +107,17 @@ class History:
         num_events = min(len(events), MAX_EVENTS)
         num_neighbors = len(set(neighbors[-MAX_EVENTS:]))
         return {
-            "event_age": age([event.time for event in events], now),
+            "event_age": self.age([event.time for event in events], now),
             "has_event": float(bool(events)),
             "last_as_target": float(bool(events) and not events[-1].is_source),
-            "as_source_age": age(as_source, now),
+            "as_source_age": self.age(as_source, now),
             "was_source": float(bool(as_source)),
-            "as_source_hour": num_within(HOUR, as_source, now),
-            "as_source_day": num_within(DAY, as_source, now),
-            "as_source_week": num_within(WEEK, as_source, now),
-            "as_target_hour": num_within(HOUR, as_target, now),
-            "as_target_day": num_within(DAY, as_target, now),
-            "as_target_week": num_within(WEEK, as_target, now),
+            "as_source_short": num_within(self.windows[0], as_source, now),
+            "as_source_medium": num_within(self.windows[1], as_source, now),
+            "as_source_long": num_within(self.windows[2], as_source, now),
+            "as_target_short": num_within(self.windows[0], as_target, now),
+            "as_target_medium": num_within(self.windows[1], as_target, now),
+            "as_target_long": num_within(self.windows[2], as_target, now),
             "num_events": log1p(num_events),
             "new_share_1": sum(is_new[-1:]) / 1,
             "new_share_4": sum(is_new[-4:]) / 4,
@@ -132,20 +147,20 @@ class History:
             if before.neighbor == latest_neighbor
         ][-EVENTS_WITH_LATEST:]
         return {
-            "age": age(both, now),
-            "forward_age": age(forward, now),
+            "age": self.age(both, now),
+            "forward_age": self.age(forward, now),
             "has_forward": float(bool(forward)),
-            "backward_age": age(backward, now),
+            "backward_age": self.age(backward, now),
             "has_backward": float(bool(backward)),
             "num_forward": log1p(len(forward)),
             "num_backward": log1p(len(backward)),
             "recency_rank": log(1 + self.latest_neighbors(source).index(neighbor)),
             "last_is_backward": float(not shared[-1].is_source),
             "run_length": log1p(run),
-            "in_hour": num_within(HOUR, both, now),
-            "in_day": num_within(DAY, both, now),
-            "in_week": num_within(WEEK, both, now),
-            "mean_gap": log1p(mean_gap),
+            "in_short": num_within(self.windows[0], both, now),
+            "in_medium": num_within(self.windows[1], both, now),
+            "in_long": num_within(self.windows[2], both, now),
+            "mean_gap": self.log_time(mean_gap),
             "has_gap": float(has_gap),
             "events_since": log1p(sum(event.event > shared[-1].event for event in events)),
             "next_after_latest": log1p(after_latest.count(neighbor)),
@@ -161,17 +176,17 @@ class History:
         as_source = self._times_as_source.get(node, [])
         first_interactions = self.first_interactions(node)
         return {
-            "as_target_age": age(as_target, now),
+            "as_target_age": self.age(as_target, now),
             "was_target": float(bool(as_target)),
-            "as_source_age": age(as_source, now),
+            "as_source_age": self.age(as_source, now),
             "was_source": float(bool(as_source)),
             "num_as_target": log1p(len(as_target)),
-            "as_target_hour": num_within(HOUR, as_target, now),
-            "as_target_day": num_within(DAY, as_target, now),
-            "as_target_week": num_within(WEEK, as_target, now),
-            "as_source_hour": num_within(HOUR, as_source, now),
-            "as_source_day": num_within(DAY, as_source, now),
-            "as_source_week": num_within(WEEK, as_source, now),
+            "as_target_short": num_within(self.windows[0], as_target, now),
+            "as_target_medium": num_within(self.windows[1], as_target, now),
+            "as_target_long": num_within(self.windows[2], as_target, now),
+            "as_source_short": num_within(self.windows[0], as_source, now),
+            "as_source_medium": num_within(self.windows[1], as_source, now),
+            "as_source_long": num_within(self.windows[2], as_source, now),
             "as_target_rank": log_rank(node, self._latest_targets),
             "event_rank": log_rank(node, self._latest_candidates),
             "num_neighbors": log1p(len(first_interactions)),
@@ -253,14 +268,9 @@ def latest_first(nodes: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(reversed(nodes)))
 
 
-def age(times: Sequence[float], now: float) -> float:
-    """Return log(1 + seconds since the last time), or 0 without any."""
-    return log1p(now - times[-1]) if times else 0.0
-
-
-def num_within(window: float, times: Sequence[float], now: float) -> float:
-    """Return log(1 + number of times within the last `window` seconds)."""
-    return log1p(sum(now - time < window for time in times))
+def num_within(length: float, times: Sequence[float], now: float) -> float:
+    """Return log(1 + number of times less than the length of a window ago)."""
+    return log1p(sum(now - time < length for time in times))
 
 
 def log_rank(node: int, latest: Sequence[int]) -> float:

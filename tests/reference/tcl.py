@@ -11,7 +11,7 @@ of heads. Tensors are [member, column], and head h owns the columns h, h + H, h 
 """
 
 from collections.abc import Mapping, Sequence
-from math import log1p, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from tclgraph.events.stream import EventStream
+from tests.reference.intervals import in_units, log_interval
 
 
 class Instance(NamedTuple):
@@ -68,7 +69,7 @@ class Past:
         return None if instance.event is None else self.last_event(instance.node, instance.event)
 
     def interval(self, instance: Instance) -> float:
-        """Return Δ: seconds since the node's previous event, 0 if there is none."""
+        """Return Δ: the time since the node's previous event, 0 if there is none."""
         previous = self.previous_event(instance)
         if instance.event is None or previous is None:
             return 0.0
@@ -124,9 +125,9 @@ class ReferenceTCL:
             embedded = embedded + self.parameters["depth.weight"][depth]
         if self.config.time_embedding:
             interval = self.past.interval(instance)
-            scaled = interval / self.scale.mean
+            scaled = in_units(interval, self.scale.mean)
             if self.config.interval_scale == "log":
-                scaled = log1p(interval) / self.scale.log_deviation
+                scaled = log_interval(interval, self.scale.mean) / self.scale.log_deviation
             embedded = embedded + self.parameters["interval.weight"][:, 0] * scaled
         if self.dropout is not None:
             embedded = embedded * self.dropout[member] / (1 - self.config.input_dropout)
@@ -236,7 +237,7 @@ class ReferenceTCL:
         """Return the time since the node's last event in mean intervals, 0 if there is none."""
         event = self.past.last_event(node, before_event)
         since = 0.0 if event is None else time - self.past.time[event]
-        return float(since / self.scale.mean)
+        return in_units(float(since), self.scale.mean)
 
     def intensity(self, match: Tensor, since_source: float, since_target: float) -> Tensor:
         """Return λ of a pair at a point in time."""

@@ -35,7 +35,7 @@ from tclgraph.baselines.coupled_states import (
 )
 from tclgraph.baselines.own_target import measure_own_targets, rank_own_target_last
 from tclgraph.dependency_graph.graph import DependencyGraph
-from tclgraph.dependency_graph.interval_scaling import IntervalScale
+from tclgraph.dependency_graph.interval_scaling import IntervalScale, in_units
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.layers.node_tables import NodeModule, NodeTable
@@ -244,8 +244,8 @@ class DeepCoevolve(CoupledModel):
             is_self = np.concatenate([source[:, :1] == target, source == target[:, :1]], axis=1)
             mask_BC = torch.from_numpy(is_self).to(log_rate_BC.device)
             log_rate_BC = log_rate_BC.masked_fill(mask_BC, -torch.inf)
-        seconds = _intervals(events, source, target)
-        interval_BC = self.as_tensor(self._scaled(seconds, self.measured["unit"]))
+        interval = _intervals(events, source, target)
+        interval_BC = self.as_tensor(self._scaled(interval, self.measured["unit"]))
         weight_C = self.as_tensor(self._weights(source, target))
         return rayleigh_loss(log_rate_BC[:, 0], log_rate_BC, interval_BC, weight_C)
 
@@ -310,8 +310,8 @@ class DeepCoevolve(CoupledModel):
         if self.config.rank_by == "rate":
             return match_BT  # same order as the rates, without their upper limit
         log_rate_BT = self._log_rates(torch.from_numpy(match_BT))
-        seconds = time[:, None] - np.maximum(source_time[:, None], target_time)
-        interval_BT = torch.from_numpy(self._scaled(seconds, self.measured["unit"]))
+        interval = time[:, None] - np.maximum(source_time[:, None], target_time)
+        interval_BT = torch.from_numpy(self._scaled(interval, self.measured["unit"]))
         rank_by = log_density if self.config.rank_by == "density" else log_intensity
         return rank_by(log_rate_BT, interval_BT.to(log_rate_BT.dtype)).numpy()
 
@@ -331,12 +331,14 @@ class DeepCoevolve(CoupledModel):
         highest = math.log(2 / self.config.shortest_interval**2)
         return highest - functional.softplus(highest - line)
 
-    def _scaled(self, seconds: FloatArray, unit: float) -> FloatArray:
-        return np.clip(seconds / unit, self.config.shortest_interval, self.config.longest_interval)
+    def _scaled(self, interval: FloatArray, unit: float) -> FloatArray:
+        return np.clip(
+            in_units(interval, unit), self.config.shortest_interval, self.config.longest_interval
+        )
 
 
 def _intervals(events: EventRange, source: IntArray, target: IntArray) -> FloatArray:
-    """Return the seconds without an event of each event's pairs: with targets, then with sources.
+    """Return the times without an event of each event's pairs: with targets, then with sources.
 
     They count from the latest event of either node, but at most from the start of the range.
     """

@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, ScoreArray
 from tclgraph.dependency_graph.graph import NONE, DependencyGraph
+from tclgraph.dependency_graph.interval_scaling import in_units
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.mixer import Mixer
@@ -266,7 +267,7 @@ class GraphMixer(LearnedModel):
         `latest` is an instance of each node that is not earlier than these links.
         """
         neighbors = recent_neighbors(graph, latest, time, self.config.neighbors)
-        gap = (time[:, None] - neighbors.time) / self.measured["mean_gap"]
+        gap = in_units(time[:, None] - neighbors.time, self.measured["mean_gap"])
         network = self.network
         return Links(
             node_R=network.index(node),
@@ -365,6 +366,6 @@ class _Encoder:
 
 
 def _mean_positive_gap(graph: DependencyGraph) -> float:
-    """Return the mean gap between consecutive events of a node, without gaps of 0; in seconds."""
+    """Return the mean gap between consecutive events of a node, without gaps of 0."""
     gap = graph.interval[graph.interval > 0]
-    return float(gap.mean()) if len(gap) else 1.0
+    return float(gap.mean()) if len(gap) else 0.0

@@ -34,10 +34,14 @@ from tclgraph.baselines.coupled_states import (
     with_updates,
 )
 from tclgraph.dependency_graph.graph import DependencyGraph
+from tclgraph.dependency_graph.interval_scaling import in_units
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.layers.node_tables import NodeModule, NodeTable
 from tclgraph.training.config import TrainingConfig
+
+# Smallest deviation of intervals, relative to their mean.
+_MIN_DEVIATION = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,8 +306,8 @@ class JODIE(CoupledModel):
         latest = self._nodes.instance[source]
         previous = self._partners(latest, self.graph)
         source_BD, previous_BD = self._nodes.select(source), self._nodes.select(previous)
-        seconds = self._seconds_since(latest, time)
-        vector_BD, code_BT = self._predict(source, source_BD, seconds, previous, previous_BD)
+        interval = self._time_since(latest, time)
+        vector_BD, code_BT = self._predict(source, source_BD, interval, previous, previous_BD)
         target_TD = self._nodes.vector[self.target_rows]
         score_BT = _nearness(vector_BD, target_TD) + 2 * code_BT
         return score_BT.cpu().numpy()
@@ -311,30 +315,30 @@ class JODIE(CoupledModel):
     def source_vectors(self, source: IntArray, time: float) -> Tensor:
         """Return the vectors of sources, projected to the time."""
         latest, now = self._nodes.instance[source], np.full(len(source), time)
-        seconds = self._seconds_since(latest, now)
-        return self.network.project(self._nodes.select(source), self._scaled(seconds, "source"))
+        interval = self._time_since(latest, now)
+        return self.network.project(self._nodes.select(source), self._scaled(interval, "source"))
 
     def _predict(
         self,
         source: IntArray,
         source_BD: Tensor,
-        seconds: FloatArray,
+        interval: FloatArray,
         previous: IntArray,
         previous_BD: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        projected_BD = self.network.project(source_BD, self._scaled(seconds, "source"))
+        projected_BD = self.network.project(source_BD, self._scaled(interval, "source"))
         source_B = as_index(source, source_BD)
         previous_B = as_index(previous - self.graph.space.first_target, source_BD)
         return self.network.predict(projected_BD, previous_BD, source_B, previous_B)
 
-    def _seconds_since(self, instance: IntArray, time: FloatArray) -> FloatArray:
-        """Return the seconds from instances to query times, at least 0."""
+    def _time_since(self, instance: IntArray, time: FloatArray) -> FloatArray:
+        """Return the times from instances to queries, at least 0."""
         return np.maximum(time - instance_times(instance, self.graph, self.measured["start"]), 0.0)
 
-    def _scaled(self, seconds: FloatArray, role: str) -> Tensor:
+    def _scaled(self, interval: FloatArray, role: str) -> Tensor:
         """Standardize intervals of sources or of targets."""
         mean, deviation = self.measured[f"{role}_mean"], self.measured[f"{role}_deviation"]
-        return self.as_tensor((seconds - mean) / deviation)
+        return self.as_tensor(in_units(interval - mean, deviation))
 
     def _previous_partners(self, events: EventRange) -> IntArray:
         """Return the partner of each event's source in its latest event."""
@@ -355,7 +359,7 @@ def _nearness(vector_BD: Tensor, target_ND: Tensor) -> Tensor:
 
 
 def _intervals(events: EventRange, start: float) -> tuple[FloatArray, FloatArray]:
-    """Return the seconds since the latest event of each event's source, and of its target."""
+    """Return the times since the latest event of each event's source, and of its target."""
     source, target = (
         events.time - instance_times(events.latest.before(node, events.event), events.graph, start)
         for node in events.nodes
@@ -371,9 +375,12 @@ def _measure(train: EventRange) -> dict[str, float]:
     """
     start = float(train.time[0])
     measured = {"start": start}
-    for role, seconds in zip(("source", "target"), _intervals(train, start), strict=True):
-        measured[f"{role}_mean"] = float(seconds.mean())
-        measured[f"{role}_deviation"] = float(seconds.std()) or 1.0
+    for role, interval in zip(("source", "target"), _intervals(train, start), strict=True):
+        mean, deviation = float(interval.mean()), float(interval.std())
+        measured[f"{role}_mean"] = mean
+        # Equal intervals have no deviation but what rounding leaves; their mean is the unit then.
+        is_equal = deviation < _MIN_DEVIATION * mean
+        measured[f"{role}_deviation"] = mean if is_equal else deviation
     return measured
 
 

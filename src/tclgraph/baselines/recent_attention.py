@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tclgraph.arrays import BoolArray, FloatArray, IntArray, RealArray, ScoreArray
-from tclgraph.dependency_graph.interval_scaling import IntervalScale
+from tclgraph.dependency_graph.interval_scaling import IntervalScale, in_units
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.cell_kernels import CELLS_AT_ONCE
@@ -174,9 +174,9 @@ class AttentionModel(LearnedModel):
         """Return the latest neighbors of nodes in the training events, strictly before a time."""
         return recent_neighbors(self.batches.graph, latest, time, self.config.neighbors)
 
-    def scaled_intervals(self, seconds: FloatArray) -> Tensor:
+    def scaled_intervals(self, interval: FloatArray) -> Tensor:
         """Return intervals in the unit, data type and device of the network."""
-        return self._scaled(seconds).to(self.network.node.weight)
+        return self._scaled(interval).to(self.network.node.weight)
 
     # Following the stream
 
@@ -197,8 +197,8 @@ class AttentionModel(LearnedModel):
         scaled = self._scaled(time - self.measured["beginning"])
         return self.network.encoding.turns(scaled, at_end=at_end)
 
-    def _scaled(self, seconds: FloatArray) -> Tensor:
-        return torch.from_numpy(seconds / self.measured["mean_interval"])
+    def _scaled(self, interval: FloatArray) -> Tensor:
+        return torch.from_numpy(in_units(interval, self.measured["mean_interval"]))
 
     # Ranking
 

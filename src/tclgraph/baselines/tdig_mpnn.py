@@ -78,9 +78,9 @@ class TDIGMPNNConfig(TrainingConfig):
 
 
 class Waits(NamedTuple):
-    """Seconds since the last event of nodes, or since the first event of all if they have none."""
+    """Time since the last event of nodes, or since the first event of all if they have none."""
 
-    seconds: FloatArray
+    length: FloatArray
     has_event: BoolArray
     """Whether the node has an event from which the intensity can count."""
 
@@ -164,7 +164,7 @@ class TDIGMPNNNetwork(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the line whose SoftPlus is the intensity, now and at the start; slope and span."""
         source_wait, target_wait = (
-            self.numbers(waits.seconds / self.scale.mean) for waits in (source, target)
+            self.numbers(self.scale.scaled(waits.length, "linear")) for waits in (source, target)
         )
         source_counts, target_counts = (self.index(waits.has_event) for waits in (source, target))
         slopes = self.intensity.slopes

@@ -66,7 +66,8 @@ class TwoStreamConfig:
     the embedding width, as printed."""
     interval_scale: Scaling = "linear"
     """Scaling of intervals; the paper does not give one. linear: Δ divided by its training mean;
-    log: log(1 + Δ) divided by its standard deviation."""
+    log: log(1 + Δ / unit) divided by its standard deviation, with a unit of a hundred-thousandth of
+    this mean."""
     feed_forward_width: PositiveInt | None = None
     """Hidden width of the feed-forward layers; the paper does not give it. None: the embedding
     width."""

@@ -12,18 +12,18 @@ import numpy as np
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import BORROWING, INLINED, kernel
 from tclgraph.features.block import NUM_STEADY, STEADY_FEATURES
-from tclgraph.features.columns import NUM_WINDOWS, WINDOWS, ActivityColumn
+from tclgraph.features.columns import NUM_WINDOWS, ActivityColumn
 from tclgraph.features.link_kernels import is_new_pair
 from tclgraph.features.log_arrays import Events, NodeColumn, Nodes
 
 # Positions among the steady features.
-_WAS_TARGET, _WAS_SOURCE, _NUM_AS_TARGET, _AS_TARGET_HOUR, _NUM_NEIGHBORS, _NUM_FIRST_AS_TARGET = (
+_WAS_TARGET, _WAS_SOURCE, _NUM_AS_TARGET, _AS_TARGET_SHORT, _NUM_NEIGHBORS, _NUM_FIRST_AS_TARGET = (
     STEADY_FEATURES.index(column)
     for column in (
         ActivityColumn.WAS_TARGET,
         ActivityColumn.WAS_SOURCE,
         ActivityColumn.NUM_AS_TARGET,
-        ActivityColumn.AS_TARGET_HOUR,
+        ActivityColumn.AS_TARGET_SHORT,
         ActivityColumn.NUM_NEIGHBORS,
         ActivityColumn.NUM_FIRST_AS_TARGET,
     )
@@ -93,10 +93,10 @@ def record_events(
 def _change_window(event: int, window: int, change: int, events: Events, nodes: Nodes) -> None:
     """Add `change` to the window's numbers of both nodes of an event."""
     source, target = events.node[2 * event], events.node[2 * event + 1]
-    nodes.table[target, NodeColumn.AS_TARGET_HOUR + window] += change
-    nodes.table[source, NodeColumn.AS_SOURCE_HOUR + window] += change
+    nodes.table[target, NodeColumn.AS_TARGET_SHORT + window] += change
+    nodes.table[source, NodeColumn.AS_SOURCE_SHORT + window] += change
     if source == target:
-        nodes.table[source, NodeColumn.LOOPS_HOUR + window] += change
+        nodes.table[source, NodeColumn.LOOPS_SHORT + window] += change
 
 
 @kernel(**BORROWING)
@@ -106,11 +106,12 @@ def slide_windows(
     """Let all windows end at `now`, which may be earlier than where they ended before."""
     time, start, node = events.time, nodes.window_start, events.node
     for window in range(NUM_WINDOWS):
+        length = events.windows[window]
         while True:
-            if start[window] < num_known and now - time[start[window]] >= WINDOWS[window]:
+            if start[window] < num_known and now - time[start[window]] >= length:
                 event, change = start[window], -1
                 start[window] += 1
-            elif start[window] > 0 and now - time[start[window] - 1] < WINDOWS[window]:
+            elif start[window] > 0 and now - time[start[window] - 1] < length:
                 start[window] -= 1
                 event, change = start[window], 1
             else:
@@ -128,7 +129,7 @@ def write_steady(target: int, events: Events, nodes: Nodes, features: Any) -> No
     features[_WAS_SOURCE] = state[NodeColumn.LAST_AS_SOURCE] >= 0
     features[_NUM_AS_TARGET] = state[NodeColumn.NUM_AS_TARGET]
     for window in range(2 * NUM_WINDOWS):
-        features[_AS_TARGET_HOUR + window] = state[NodeColumn.AS_TARGET_HOUR + window]
+        features[_AS_TARGET_SHORT + window] = state[NodeColumn.AS_TARGET_SHORT + window]
     features[_NUM_NEIGHBORS] = state[NodeColumn.NUM_NEIGHBORS]
     features[_NUM_FIRST_AS_TARGET] = state[NodeColumn.NUM_FIRST_AS_TARGET]
 

@@ -124,7 +124,7 @@ def compute_block(queries: Queries, events: Events, nodes: Nodes, ranks: Recency
         if not (queries.split_by_repeat and pairs.start[query + 1] > pairs.start[query]):
             rows = moving[num_rows]
             write_walk(lane, columns, first_target, walks, rows)
-            write_moving(columns, now, first_target > 0, times, ranks, rows)
+            write_moving(columns, now, events, times, ranks, rows)
             write_nearby(column_of, nearby, rows)
             candidate_query[num_rows] = query
             num_rows += 1

@@ -9,9 +9,12 @@ A moving feature, which differs from query to query, also goes there and into th
 
 All features describe the events strictly before the query, in single precision:
 
-- An age or a gap is log(1 + seconds), a number is log(1 + number), and a flag is 0 or 1.
+- An age or a gap of length Δ is log(1 + Δ / unit), a number is log(1 + number), and a flag is 0 or
+  1. The unit and the lengths of three time windows are measured on the training events, see
+  `time_scale`.
 - An age of something that never happened is 0. The flag beside it tells this from "just now".
-- The last hour, day and week are less than 3,600, 86,400 and 604,800 seconds ago.
+- The short, the medium and the long window end at the query. An event is in a window if it is less
+  than the length of the window ago.
 - A *neighbor* of a node is a node it has interacted with, in either direction. A *new pair* is an
   event of two nodes that had not interacted before.
 - In a bipartite graph a source is never a target and a target is never a source, so the features
@@ -26,9 +29,8 @@ All features describe the events strictly before the query, in single precision:
 
 from enum import IntEnum
 
-WINDOWS = (3_600.0, 86_400.0, 604_800.0)
-"""Lengths of the time windows in seconds: an hour, a day and a week."""
-NUM_WINDOWS = len(WINDOWS)
+NUM_WINDOWS = 3
+"""Number of time windows: short, medium and long."""
 MAX_EVENTS = 2_000
 """Number of a source's latest events that count for source and pair features."""
 MAX_PAIRS = 512
@@ -53,18 +55,18 @@ class SourceColumn(IntEnum):
     """Time since it was last the source of an event."""
     WAS_SOURCE = 4
     """Whether it ever was the source of an event."""
-    AS_SOURCE_HOUR = 5
-    """Events of the last hour with it as their source."""
-    AS_SOURCE_DAY = 6
-    """Events of the last day with it as their source."""
-    AS_SOURCE_WEEK = 7
-    """Events of the last week with it as their source."""
-    AS_TARGET_HOUR = 8
-    """Events of the last hour with it as their target."""
-    AS_TARGET_DAY = 9
-    """Events of the last day with it as their target."""
-    AS_TARGET_WEEK = 10
-    """Events of the last week with it as their target."""
+    AS_SOURCE_SHORT = 5
+    """Events in the short window with it as their source."""
+    AS_SOURCE_MEDIUM = 6
+    """Events in the medium window with it as their source."""
+    AS_SOURCE_LONG = 7
+    """Events in the long window with it as their source."""
+    AS_TARGET_SHORT = 8
+    """Events in the short window with it as their target."""
+    AS_TARGET_MEDIUM = 9
+    """Events in the medium window with it as their target."""
+    AS_TARGET_LONG = 10
+    """Events in the long window with it as their target."""
     NUM_EVENTS = 11
     """Number of its events."""
     NEW_SHARE_1 = 12
@@ -107,12 +109,12 @@ class PairColumn(IntEnum):
     """Whether the pair's last event is backward."""
     RUN_LENGTH = 9
     """Number of latest events of the pair that have the same direction."""
-    IN_HOUR = 10
-    """Events of the pair in the last hour."""
-    IN_DAY = 11
-    """Events of the pair in the last day."""
-    IN_WEEK = 12
-    """Events of the pair in the last week."""
+    IN_SHORT = 10
+    """Events of the pair in the short window."""
+    IN_MEDIUM = 11
+    """Events of the pair in the medium window."""
+    IN_LONG = 12
+    """Events of the pair in the long window."""
     MEAN_GAP = 13
     """Mean time between successive events of the pair."""
     HAS_GAP = 14
@@ -138,18 +140,18 @@ class ActivityColumn(IntEnum):
     """Whether it ever was a source."""
     NUM_AS_TARGET = 4
     """Number of events with it as their target."""
-    AS_TARGET_HOUR = 5
-    """Events of the last hour with it as their target."""
-    AS_TARGET_DAY = 6
-    """Events of the last day with it as their target."""
-    AS_TARGET_WEEK = 7
-    """Events of the last week with it as their target."""
-    AS_SOURCE_HOUR = 8
-    """Events of the last hour with it as their source."""
-    AS_SOURCE_DAY = 9
-    """Events of the last day with it as their source."""
-    AS_SOURCE_WEEK = 10
-    """Events of the last week with it as their source."""
+    AS_TARGET_SHORT = 5
+    """Events in the short window with it as their target."""
+    AS_TARGET_MEDIUM = 6
+    """Events in the medium window with it as their target."""
+    AS_TARGET_LONG = 7
+    """Events in the long window with it as their target."""
+    AS_SOURCE_SHORT = 8
+    """Events in the short window with it as their source."""
+    AS_SOURCE_MEDIUM = 9
+    """Events in the medium window with it as their source."""
+    AS_SOURCE_LONG = 10
+    """Events in the long window with it as their source."""
     AS_TARGET_RANK = 11
     """Number of candidates that were a target later than it."""
     EVENT_RANK = 12

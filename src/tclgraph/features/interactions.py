@@ -12,6 +12,7 @@ from tclgraph.events.pair_table import PairTable
 from tclgraph.features.columns import MAX_PAIRS
 from tclgraph.features.link_kernels import link_events
 from tclgraph.features.log_arrays import Events, NodeLinks
+from tclgraph.features.time_scale import TimeScale
 
 _MIN_LISTED = 4 * (MAX_PAIRS + 1)
 
@@ -25,15 +26,19 @@ class InteractionLog:
     >>> from tclgraph.events.node_space import NodeSpace
     >>> from tclgraph.events.stream import EventStream
     >>> from tclgraph.features.log_arrays import PairLink
+    >>> from tclgraph.features.time_scale import TimeScale
     >>> stream = EventStream.from_columns(list("aaa"), list("xyx"), [0.0, 5.0, 7.0])
     >>> graph = DependencyGraph(NodeSpace.of(stream))
     >>> graph.append(stream)
-    >>> InteractionLog(graph).events().pairs[:, PairLink.PREVIOUS].tolist()
+    >>> log = InteractionLog(graph, TimeScale.measure(graph))
+    >>> log.events().pairs[:, PairLink.PREVIOUS].tolist()
     [-1, -1, 0]
     """
 
-    def __init__(self, graph: DependencyGraph, num_choices: int | None = None) -> None:
-        """Take a graph that may already have events.
+    def __init__(
+        self, graph: DependencyGraph, time_scale: TimeScale, num_choices: int | None = None
+    ) -> None:
+        """Take a graph that may already have events, and the scale of the training events.
 
         The unit of the walk feature is a uniform choice among `num_choices` targets; None: all.
         """
@@ -44,7 +49,7 @@ class InteractionLog:
         # Arrays have room to spare and double when it runs out, as those of the graph.
         space = graph.space
         self._arrays = Events.empty(
-            space.first_target, space.num_nodes, num_choices or space.num_targets
+            space.first_target, space.num_nodes, num_choices or space.num_targets, time_scale
         )
         self._pair_table = PairTable()
         self._last_of_pair: IntArray = np.empty(0, np.int64)

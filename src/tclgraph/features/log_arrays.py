@@ -20,6 +20,7 @@ import numpy as np
 
 from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.features.columns import NUM_WINDOWS
+from tclgraph.features.time_scale import TimeScale
 
 EVENTS_PER_LIST = 64
 """Every node gets a list of its latest neighbors after each further 64 events."""
@@ -145,9 +146,15 @@ class Events(NamedTuple):
     """[*, Latest] Lists of latest neighbors: a row with the length, then a row per neighbor."""
     num_choices: int
     """Number of targets among which a uniform choice gives the unit of the walk feature."""
+    inverse_unit: float
+    """Factor of ages and gaps before the logarithm: 1 / unit, see `TimeScale`."""
+    windows: FloatArray
+    """[time windows] Length of each time window."""
 
     @classmethod
-    def empty(cls, first_target: int, num_nodes: int, num_choices: int) -> "Events":
+    def empty(
+        cls, first_target: int, num_nodes: int, num_choices: int, time_scale: TimeScale
+    ) -> "Events":
         """Return the arrays of a log without events."""
         return cls(
             first_target=first_target,
@@ -163,6 +170,8 @@ class Events(NamedTuple):
             earlier_targets=np.empty((0, NUM_EARLIER_TARGETS), np.int32),
             lists=np.empty((0, NUM_LATEST), np.int32),
             num_choices=num_choices,
+            inverse_unit=1.0 / time_scale.unit if time_scale.unit else 0.0,
+            windows=np.array(time_scale.windows),
         )
 
 
@@ -198,15 +207,15 @@ class NodeColumn(IntEnum):
     """Number of its neighbors other than itself."""
     NUM_FIRST_AS_TARGET = 5
     """Number of neighbors whose first event with it had it as the target."""
-    AS_TARGET_HOUR = 6
-    """Events with it as the target in the last hour, then in the other time windows."""
-    AS_SOURCE_HOUR = 9
+    AS_TARGET_SHORT = 6
+    """Events with it as the target in the short window, then in the other time windows."""
+    AS_SOURCE_SHORT = 9
     """The same with it as the source."""
-    LOOPS_HOUR = 12
+    LOOPS_SHORT = 12
     """The same with it as both."""
 
 
-NUM_NODE_COLUMNS = NodeColumn.LOOPS_HOUR + NUM_WINDOWS
+NUM_NODE_COLUMNS = NodeColumn.LOOPS_SHORT + NUM_WINDOWS
 
 
 class Nodes(NamedTuple):

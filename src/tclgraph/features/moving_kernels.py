@@ -109,17 +109,18 @@ def update_times(column: int, target: int, events: Events, nodes: Nodes, times: 
 def write_moving(
     columns: IntArray,
     now: float,
-    is_bipartite: bool,
+    events: Events,
     times: LastTimes,
     ranks: RecencyRanks,
     rows: Any,
 ) -> None:
     """Write the ages and ranks of all columns to a query's moving features, [NUM_MOVING, K]."""
+    is_bipartite, inverse_unit = events.first_target > 0, events.inverse_unit
     for role in range(1 if is_bipartite else 2):
         time, exists = times.time[role], times.exists[role]
         row = rows[_TARGET_AGE if role == 0 else _SOURCE_AGE]
         for column in range(len(columns)):
-            row[column] = np.float32(now - time[column]) * exists[column]
+            row[column] = np.float32((now - time[column]) * inverse_unit) * exists[column]
     target_rank, event_rank = rows[_TARGET_RANK], rows[_EVENT_RANK]
     for column in range(len(columns)):
         target_rank[column] = ranks.as_target[columns[column]]
@@ -150,6 +151,6 @@ def write_moving_of_target(
     for role in range(2):
         last = state[NodeColumn.LAST_AS_TARGET + role]
         age = MOVING_FEATURES[_TARGET_AGE] if role == 0 else MOVING_FEATURES[_SOURCE_AGE]
-        features[age] = now - events.time[last] if last >= 0 else 0.0
+        features[age] = (now - events.time[last]) * events.inverse_unit if last >= 0 else 0.0
     features[MOVING_FEATURES[_TARGET_RANK]] = ranks.as_target[target]
     features[MOVING_FEATURES[_EVENT_RANK]] = ranks.by_event[target]

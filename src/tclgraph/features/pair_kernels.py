@@ -4,7 +4,7 @@ from typing import Any
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import BORROWING, INLINED, kernel
-from tclgraph.features.columns import MAX_LATEST_EVENTS, NUM_WINDOWS, WINDOWS, PairColumn
+from tclgraph.features.columns import MAX_LATEST_EVENTS, NUM_WINDOWS, PairColumn
 from tclgraph.features.latest_kernels import num_pair_events
 from tclgraph.features.log_arrays import Events, Hop, PairLink, PairTime, Total
 
@@ -32,9 +32,10 @@ def write_pair(
         opposite -= start[PairLink.NUM_SAME] - 1 if is_turned else start[PairLink.NUM_OPPOSITE]
         if last_opposite < first:
             last_opposite = -1
-    age = now - time
-    has_opposite = last_opposite >= 0
-    opposite_age = now - times[last_opposite, PairTime.EVENT] if has_opposite else 0.0
+    age, has_opposite = (now - time) * events.inverse_unit, last_opposite >= 0
+    opposite_age = 0.0
+    if has_opposite:
+        opposite_age = (now - times[last_opposite, PairTime.EVENT]) * events.inverse_unit
     features[PairColumn.AGE] = age
     features[PairColumn.FORWARD_AGE] = age if is_forward else opposite_age
     features[PairColumn.HAS_FORWARD] = is_forward or has_opposite
@@ -50,7 +51,8 @@ def write_pair(
     features[PairColumn.HAS_GAP] = has_gap
     features[PairColumn.MEAN_GAP] = 0.0
     if has_gap:
-        features[PairColumn.MEAN_GAP] = (time - first_time) / (same + opposite - 1)
+        mean_gap = (time - first_time) / (same + opposite - 1)
+        features[PairColumn.MEAN_GAP] = mean_gap * events.inverse_unit
     number = link[PairLink.EVENTS_OF_SOURCE if is_forward else PairLink.EVENTS_OF_TARGET]
     features[PairColumn.EVENTS_SINCE] = events.totals[last, Total.EVENTS] - number
 
@@ -64,13 +66,14 @@ def _write_windows(
     number = num_pair_events(event, events)
     earlier = event  # the latest event before the window
     for window in range(NUM_WINDOWS):
-        while earlier >= first and now - times[earlier, PairTime.EVENT] < WINDOWS[window]:
+        length = events.windows[window]
+        while earlier >= first and now - times[earlier, PairTime.EVENT] < length:
             jump = pairs[earlier, PairLink.JUMP]
             is_far = jump == earlier or jump < first
-            is_far = is_far or now - times[jump, PairTime.EVENT] >= WINDOWS[window]
+            is_far = is_far or now - times[jump, PairTime.EVENT] >= length
             earlier = pairs[earlier, PairLink.PREVIOUS] if is_far else jump
         in_window = number - num_pair_events(earlier, events) if earlier >= first else num_counted
-        features[PairColumn.IN_HOUR + window] = in_window
+        features[PairColumn.IN_SHORT + window] = in_window
 
 
 @kernel(**BORROWING)

@@ -17,20 +17,22 @@ def write_source(source: int, now: float, events: Events, nodes: Nodes, features
     instance = state[NodeColumn.LAST_INSTANCE]
     if instance < 0:
         return
-    features[SourceColumn.EVENT_AGE] = log_one_plus(now - events.time[instance >> 1])
+    age = (now - events.time[instance >> 1]) * events.inverse_unit
+    features[SourceColumn.EVENT_AGE] = log_one_plus(age)
     features[SourceColumn.HAS_EVENT] = 1.0
     features[SourceColumn.LAST_AS_TARGET] = instance & 1
     last_as_source = state[NodeColumn.LAST_AS_SOURCE]
     if last_as_source >= 0:
-        features[SourceColumn.AS_SOURCE_AGE] = log_one_plus(now - events.time[last_as_source])
+        age = (now - events.time[last_as_source]) * events.inverse_unit
+        features[SourceColumn.AS_SOURCE_AGE] = log_one_plus(age)
         features[SourceColumn.WAS_SOURCE] = 1.0
     for window in range(NUM_WINDOWS):
-        as_source = state[NodeColumn.AS_SOURCE_HOUR + window]
+        as_source = state[NodeColumn.AS_SOURCE_SHORT + window]
         # Here a self-loop counts as an event of its source only.
-        as_target = state[NodeColumn.AS_TARGET_HOUR + window]
-        as_target -= state[NodeColumn.LOOPS_HOUR + window]
-        features[SourceColumn.AS_SOURCE_HOUR + window] = log_one_plus(as_source)
-        features[SourceColumn.AS_TARGET_HOUR + window] = log_one_plus(as_target)
+        as_target = state[NodeColumn.AS_TARGET_SHORT + window]
+        as_target -= state[NodeColumn.LOOPS_SHORT + window]
+        features[SourceColumn.AS_SOURCE_SHORT + window] = log_one_plus(as_source)
+        features[SourceColumn.AS_TARGET_SHORT + window] = log_one_plus(as_target)
     num_events = min(events.totals[instance, Total.EVENTS], MAX_EVENTS)
     num_neighbors = events.totals[instance, Total.NEIGHBORS]
     features[SourceColumn.NUM_EVENTS] = log_one_plus(num_events)

@@ -23,10 +23,11 @@ class HistoryState:
     >>> from tclgraph.events.node_space import NodeSpace
     >>> from tclgraph.events.stream import EventStream
     >>> from tclgraph.features.columns import PairColumn
+    >>> from tclgraph.features.time_scale import TimeScale
     >>> stream = EventStream.from_columns(list("aab"), list("xyx"), [0.0, 5.0, 7.0])
     >>> graph = DependencyGraph(NodeSpace.of(stream))
     >>> graph.append(stream)
-    >>> state = HistoryState(InteractionLog(graph))
+    >>> state = HistoryState(InteractionLog(graph, TimeScale(1.0, (2.0, 5.0, 10.0))))
     >>> features = state.features(source=np.array([0]), time=np.array([9.0]))
     >>> features.pair_target.tolist()
     [1, 0]

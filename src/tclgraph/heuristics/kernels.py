@@ -21,7 +21,7 @@ class RuleCode(NamedTuple):
     """Whether the target key counts events; otherwise it is the number of the last event."""
     is_two_way: bool
     window: float
-    """Length of EdgeBank's window, in seconds."""
+    """Length of EdgeBank's window."""
 
 
 class EventColumns(NamedTuple):

@@ -54,6 +54,9 @@ _PAIR_CODES: dict[PairKey, int] = {
 }
 # EdgeBank's authors chose a window as long as their test period, 15 % of the data.
 _WINDOW_SHARE = 0.15
+# The window is longer by a billionth, so that it includes an event exactly at its start even if
+# times were rounded.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +83,14 @@ class Heuristic(Model):
             )
         train = split.train
         recent = train.time[int((1 - _WINDOW_SHARE) * len(train)) :]
-        window = float(recent[-1] - recent[0]) if len(recent) else 0.0
+        window = float(recent[-1] - recent[0]) * (1 + _ROUNDING) if len(recent) else 0.0
         self.start_state(split.events, window=window)
         self.observe(train)
         return self
 
     @property
     def _window(self) -> float:
-        """Length of EdgeBank's window, in seconds."""
+        """Length of EdgeBank's window."""
         return float(self.measured["window"])
 
     def reset_state(self) -> None:

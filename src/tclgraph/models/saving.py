@@ -34,7 +34,7 @@ from tclgraph.events.writers import replacing
 from tclgraph.models.stream_state import StreamState
 
 FILE_NAME = "model.safetensors"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Increased whenever a file of the old form can no longer be read."""
 
 _MODEL_PREFIX = "model."

@@ -12,6 +12,8 @@ from tclgraph.arrays import FloatArray, IntArray
 from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import EventStream
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjacency:
@@ -56,8 +58,8 @@ def windows(time: FloatArray, count: int) -> IntArray:
     elapsed = time - time[:1]
     if not len(time) or elapsed[-1] == 0:
         return np.full(len(time), count - 1)
-    # Multiply before dividing: rounding then keeps an event at a border in the later window.
-    window: IntArray = (elapsed * count / elapsed[-1]).astype(np.int64)
+    # The sum keeps an event at a border in the later window, however its time was rounded.
+    window: IntArray = (elapsed * count / elapsed[-1] + _ROUNDING).astype(np.int64)
     return window.clip(max=count - 1)
 
 

@@ -48,7 +48,7 @@ class TemporalWalks:
             log_weight = np.zeros(len(instance))
         else:
             elapsed = self._time[self._instance // 2] - self._time[0]
-            log_weight = -elapsed / IntervalScale.measure(graph).mean
+            log_weight = -IntervalScale.measure(graph).scaled(elapsed, "linear")
         self._log_tail = _log_tails(self._start, log_weight)
 
     def draw(self, count: int, length: int, random: np.random.Generator) -> IntArray:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from hypothesis import given, settings
@@ -28,11 +28,12 @@ from tclgraph.answers.recommendations import seen_targets
 from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.errors import InputError
 from tclgraph.evaluation.protocol import evaluate
+from tclgraph.evaluation.ranking import rank
 from tclgraph.events.identifiers import Identifiers, Key
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.models.interface import Model
-from tclgraph.testing.streams import KINDS, cut, splits
+from tclgraph.testing.streams import FIRST_TIME, KINDS, cut, splits
 from tclgraph.training.trainable import Trainable
 
 Build: TypeAlias = Callable[[], Model]
@@ -40,6 +41,25 @@ Check: TypeAlias = Callable[[Build, GraphKind], None]
 
 # A trained model is fitted for every example, a rule is cheap.
 _EXAMPLES_TRAINED, _EXAMPLES_RULE = 15, 60
+
+
+class Clock(NamedTuple):
+    """A clock shows the time factor · (time - origin)."""
+
+    factor: float
+    origin: float
+
+
+_CLOCKS = (
+    # Drawn times are quarter seconds since 1970, so these clocks are exact, and so are intervals.
+    Clock(1000.0, 0.0),
+    Clock(2.0**-10, 0.0),
+    Clock(1.0, -1e6),
+    Clock(1.0, FIRST_TIME),
+    # This one rounds.
+    Clock(0.001, FIRST_TIME),
+)
+_CLOCK_TOLERANCE = 1e-6
 
 
 def check_contract(build: Build, kinds: tuple[GraphKind, ...] = KINDS) -> None:
@@ -115,6 +135,27 @@ def check_appending_equals_rebuilding(build: Build, kind: GraphKind) -> None:
     _for_examples(build, check)
 
 
+def check_the_clock_changes_no_rank(build: Build, kind: GraphKind) -> None:
+    """Ranks do not depend on the unit in which a log counts time, or on where it starts to count.
+
+    In one clock the times are rounded, and intervals that were equal no longer are.
+    """
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        clock, events = data.draw(st.sampled_from(_CLOCKS)), split.events
+        time = clock.factor * (events.time - clock.origin)
+        other_split = replace(split, events=replace(events, time=time))
+        model, other = _ready_for_test(build, split), _ready_for_test(build, other_split)
+        target, scores = split.test.target, model.score_each(split.test).astype(np.float64)
+        ranks = rank(other.score_each(other_split.test), target).middle
+        for row, other_rank in enumerate(ranks.tolist()):
+            tolerance = _CLOCK_TOLERANCE if isinstance(model, Trainable) else 0.0
+            _assert_rank(other_rank, scores[row] - scores[row, target[row]], tolerance)
+
+    _for_examples(build, check)
+
+
 def check_saving_changes_nothing(build: Build, kind: GraphKind) -> None:
     """A loaded model scores, observes and forgets like the one that was saved, bit for bit."""
 
@@ -152,18 +193,13 @@ def check_events_of_a_time_are_revealed_together(build: Build, kind: GraphKind) 
         model = build().fit(split)
         ranks = evaluate(model, split, simultaneous="together", with_heuristics=False).ranks
         candidates = np.unique(split.events.target)
-        for row, rank in enumerate(ranks.tolist()):
+        for row, event_rank in enumerate(ranks.tolist()):
             event = split.test[row : row + 1]
             model.forget()
             model.observe(split.events.before(event.time[0]))
             scores = model.score(event.source, event.time)[0].astype(np.float64)
-            tolerance = _tolerance(model, scores)
             ahead = scores[candidates] - scores[event.target[0]]
-            num_equal = (np.abs(ahead) <= tolerance).sum()
-            best = 1 + (ahead > tolerance).sum()
-            # Scores within the tolerance may be in any order, but exactly equal ones share a rank.
-            assert best <= rank <= best + num_equal - 1
-            assert tolerance or rank == best + (num_equal - 1) / 2
+            _assert_rank(event_rank, ahead, _tolerance(model, scores))
 
     _for_examples(build, check)
 
@@ -218,6 +254,7 @@ CHECKS: tuple[Check, ...] = (
     check_block_equals_single_events,
     check_queries_are_independent,
     check_appending_equals_rebuilding,
+    check_the_clock_changes_no_rank,
     check_saving_changes_nothing,
     check_fitting_is_repeatable,
     check_events_of_a_time_are_revealed_together,
@@ -284,6 +321,17 @@ def _vectors(model: Model, sources: list[Key], targets: list[Key]) -> ScoreArray
 
 def _tolerance(model: Model, scores: ScoreArray) -> float:
     return 1e-5 + 1e-4 * float(np.abs(scores).max()) if isinstance(model, Trainable) else 0.0
+
+
+def _assert_rank(event_rank: float, ahead: ScoreArray, tolerance: float) -> None:
+    """Compare a rank with the scores of all candidates minus that of the true target.
+
+    Scores within the tolerance may be in any order. Without a tolerance, equal ones share a rank.
+    """
+    num_equal = (np.abs(ahead) <= tolerance).sum()
+    best = 1 + (ahead > tolerance).sum()
+    assert best <= event_rank <= best + num_equal - 1
+    assert tolerance or event_rank == best + (num_equal - 1) / 2
 
 
 def _assert_same(model: Model, scores: ScoreArray, expected: ScoreArray) -> None:

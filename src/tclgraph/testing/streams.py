@@ -7,6 +7,8 @@ from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 
 KINDS: tuple[GraphKind, ...] = ("bipartite", "one-mode")
+FIRST_TIME = 1_082_040_961.0
+"""Earliest time of drawn streams."""
 
 
 @st.composite
@@ -21,7 +23,7 @@ def streams(
     return EventStream.from_columns(
         draw(nodes),
         draw(nodes),
-        1_082_040_961 + np.array(ticks) / 4,
+        FIRST_TIME + np.array(ticks) / 4,
         kind=draw(st.sampled_from(KINDS)) if kind is None else kind,
     )
 

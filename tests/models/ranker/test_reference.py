@@ -20,6 +20,7 @@ from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.columns import NUM_ACTIVITY_FEATURES
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
+from tclgraph.features.time_scale import TimeScale
 from tclgraph.models.ranker.model import Ranker
 from tclgraph.models.ranker.windows import Window
 from tests.models.tcl.test_reference import assert_near, assert_same_loss, cut_streams, seeds
@@ -64,11 +65,14 @@ def untrained(chosen: dict[str, Any], split: Split, seed: int) -> Ranker:
     return model
 
 
-def features_before(events: EventStream, event: int, source: int, time: float) -> HistoryFeatures:
+def features_before(
+    time_scale: TimeScale, events: EventStream, event: int, source: int, time: float
+) -> HistoryFeatures:
     """Return the features from a graph that ends just before the event."""
     graph = DependencyGraph(NodeSpace.of(events))
     graph.append(events[:event])
-    return HistoryState(InteractionLog(graph)).features(np.array([source]), np.array([time]))
+    log = InteractionLog(graph, time_scale)
+    return HistoryState(log).features(np.array([source]), np.array([time]))
 
 
 class SlowScores:
@@ -76,6 +80,7 @@ class SlowScores:
 
     def __init__(self, model: Ranker, events: EventStream) -> None:
         self.config = model.config
+        self.time_scale = TimeScale(**model.measured["time_scale"])
         self.events = events
         heads = model.network.heads
         self.heads: dict[str, Tensor] = {**dict(heads.named_parameters())}
@@ -146,7 +151,7 @@ class SlowScores:
         mean_source: Tensor | None,
     ) -> dict[int, Tensor]:
         """Return log p of the targets in `weights`, each of which stands for so many targets."""
-        features = features_before(self.events, event, source, time)
+        features = features_before(self.time_scale, self.events, event, source, time)
         source_features = self.scaled("source_scaling", features.source[0])
         candidates = features.candidate.to_dense()[0]
         repeat, new = {}, {}

@@ -19,6 +19,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.tcl.model import TCL
 from tclgraph.testing.streams import cut, streams
+from tests.reference.intervals import log_interval
 from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
 
 # Few, as a kernel is compiled for each (heads, head width).
@@ -322,8 +323,8 @@ def test_intervals_are_scaled_by_training_statistics(split: Split, chosen: dict[
         for instance in instances
         if past.previous_event(instance) is not None
     ]
-    mean = float(np.mean(intervals or [0.0])) or 1.0
-    deviation = float(np.std(np.log1p(intervals or [0.0])))
+    mean = float(np.mean(intervals or [0.0]))
+    deviation = float(np.std([log_interval(interval, mean) for interval in intervals or [0.0]]))
     spread = deviation if deviation > 1e-9 else 1.0
     assert model.network.scale.mean == pytest.approx(mean)
     assert model.network.scale.log_deviation == pytest.approx(spread)

@@ -15,8 +15,8 @@ class EncoderConfig(TwoStreamConfig):
     """Settings of the optional encoder: those of TCL's, and how its match score is formed."""
 
     interval_scale: Scaling = "log"
-    """Scaling of intervals. linear: Δ divided by its training mean; log: log(1 + Δ) divided by its
-    standard deviation."""
+    """Scaling of intervals. linear: Δ divided by its training mean; log: log(1 + Δ / unit) divided
+    by its standard deviation, with a unit of a hundred-thousandth of this mean."""
     centered: bool = True
     """Whether the mean vector of sources is subtracted from a source's vector. What all sources
     have in common is the popularity of targets, which history features measure more recently."""

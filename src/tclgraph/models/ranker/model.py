@@ -21,6 +21,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
+from tclgraph.features.time_scale import TimeScale
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.ranker.config import RankerConfig
 from tclgraph.models.ranker.heads import ScoreHeads
@@ -79,7 +80,12 @@ class Ranker(LearnedModel):
         config = self.config
         self.windows = RankerWindows(split.train, config)
         scale = asdict(IntervalScale.measure(self.windows.graph))
-        self.start(split.events, scale=scale, num_targets=split.events.num_targets)
+        self.start(
+            split.events,
+            scale=scale,
+            time_scale=asdict(self.windows.time_scale),
+            num_targets=split.events.num_targets,
+        )
         self.network.heads.measure(self.windows.feature_sample())
         return len(self.windows)
 
@@ -148,7 +154,8 @@ class Ranker(LearnedModel):
     def reset_state(self) -> None:
         match = self.network.match
         self._states = None if match is None else NodeStates(match.encoder, self.graph)
-        self._history = HistoryState(InteractionLog(self.graph, self._num_trained))
+        time_scale = TimeScale(**self.measured["time_scale"])
+        self._history = HistoryState(InteractionLog(self.graph, time_scale, self._num_trained))
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:

@@ -12,6 +12,7 @@ from tclgraph.events.stream import EventStream
 from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.snapshots import HistorySnapshots
+from tclgraph.features.time_scale import TimeScale
 from tclgraph.models.ranker.config import RankerConfig
 
 # Size of the sample on which the scaling of features is measured.
@@ -58,7 +59,8 @@ class RankerWindows(TrainingWindows):
         # With both, the loss of a repeat is that of the repeat head, and that of any other event is
         # that of the explore head, so that either needs no features for the other.
         self._split_by_repeat = config.repeat_head and config.gate
-        self._snapshots = HistorySnapshots(InteractionLog(self.graph))
+        self.time_scale = TimeScale.measure(self.graph)
+        self._snapshots = HistorySnapshots(InteractionLog(self.graph, self.time_scale))
 
     def draw(
         self, window: int, random: np.random.Generator, absent_node: int | None = None

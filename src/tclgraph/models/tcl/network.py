@@ -38,7 +38,7 @@ class TCLNetwork(nn.Module):
     def intensity_loss(
         self, match_BC: Tensor, since_source: FloatArray, since_target: FloatArray
     ) -> Tensor:
-        """Return the point-process loss; elapsed times are in seconds, [B, 1] and [B, C]."""
+        """Return the point-process loss, given elapsed times, [B, 1] and [B, C]."""
         line_BC, start_BC, span_BC = self._lines(match_BC, since_source, since_target)
         return point_process_loss(
             line_BC[:, 0],
@@ -65,8 +65,8 @@ class TCLNetwork(nn.Module):
 
         Times are in units of the mean interval between events of a node.
         """
-        source = self.encoder.numbers(since_source / self.scale.mean)
-        target = self.encoder.numbers(since_target / self.scale.mean)
+        source = self.encoder.numbers(self.scale.scaled(since_source, "linear"))
+        target = self.encoder.numbers(self.scale.scaled(since_target, "linear"))
         line = self.intensity.line(match, source, target)
         span = torch.minimum(source, target)
         return line, line - self.intensity.slope * span, span
