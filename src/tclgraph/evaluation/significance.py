@@ -163,6 +163,29 @@ def mean_of_pairs(differences: Sequence[float]) -> Difference:
     return Difference(mean=mean, low=round(mean - reach, 12), high=round(mean + reach, 12))
 
 
+def difference_of_means(
+    figures: Sequence[float], mean: float, deviation: float, count: int
+) -> Difference:
+    """Return the mean of figures minus that of others, of which only a summary is known.
+
+    The interval is that of Welch's t-test, with the degrees of freedom rounded down.
+
+    >>> difference_of_means([1.0, 3.0], mean=1.0, deviation=1.0, count=2)
+    Difference(mean=1.0, low=-14.562, high=16.562)
+    """
+    variance = statistics.variance(figures) / len(figures)
+    other_variance = deviation**2 / count
+    total = variance + other_variance
+    degrees = 1
+    if total > 0:
+        parts = variance**2 / (len(figures) - 1) + other_variance**2 / (count - 1)
+        degrees = int(total**2 / parts)
+    difference = statistics.fmean(figures) - mean
+    reach = _t_quantile(degrees) * total**0.5
+    low, high = round(difference - reach, 3), round(difference + reach, 3)
+    return Difference(mean=difference, low=low, high=high)
+
+
 def _t_quantile(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t distribution.
 

@@ -16,6 +16,7 @@ from tclgraph.environment import environment
 from tclgraph.evaluation.rules import Part
 from tclgraph.jobs.outcome import Machine
 from tclgraph.reports.ablation import MODEL_TITLES, ablation_table
+from tclgraph.reports.against_paper import against_paper_table
 from tclgraph.reports.breakdowns import (
     comparison_tables,
     pairs_table,
@@ -149,6 +150,8 @@ def _overall_section(
     tables = [overall_table(study, results)]
     if any(entry.tuned for entry in study.entries):
         tables.append(tuning_table(study))
+    if (against_paper := against_paper_table(study, results)) is not None:
+        tables.append(against_paper)
     if any(row.outcomes for row in results.values()):
         tables += [
             *together_tables(study, results),
