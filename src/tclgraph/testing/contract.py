@@ -115,6 +115,54 @@ def check_appending_equals_rebuilding(build: Build, kind: GraphKind) -> None:
     _for_examples(build, check)
 
 
+def check_nodes_can_be_added(build: Build, kind: GraphKind) -> None:
+    """A model that grows with the stream answers like one that had room from the start.
+
+    The nodes of test are added in one block, event by event, and by ranking the block.
+    """
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        known, test = split.without_test(), split.test
+        roomy = _ready_for_test(build, split)
+        grown, single, ranking = (_ready_for_test(build, known) for _ in range(3))
+        grown.observe(test)
+        for row in range(len(test)):
+            with TemporaryDirectory() as folder:
+                single.save(folder)
+                single = type(single).load(folder, device="cpu")
+            single.observe(test[row : row + 1])
+        _assert_same(roomy, ranking.score_each(test), roomy.score_each(test))
+        for model in (grown, single, ranking):
+            assert model.state.has_vocabulary_of(split.events)
+            _assert_same(roomy, _scores_of_all(model, split), _scores_of_all(roomy, split))
+
+    _for_examples(build, check)
+
+
+def check_new_sources_get_answers(build: Build, kind: GraphKind) -> None:
+    """A source that the model has never seen gets an answer; asking changes nothing."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        known = split.without_test()
+        roomy, model = _ready_for_test(build, split), _ready_for_test(build, known)
+        before, state = _scores_of_all(model, known), model.state
+        targets = state.targets.keys.to_list()
+        sources = split.events.sources.keys.to_list()
+        many = model.recommend_many(sources, candidates=targets, top=len(targets))
+        expected = roomy.recommend_many(sources, candidates=targets, top=len(targets))
+        for source in sources:
+            _assert_same_ranking(roomy, many[source], expected[source])
+        ranking = model.recommend(1_000, top=len(targets))
+        assert sorted(entry.target for entry in ranking) == sorted(targets)
+        assert np.isfinite([entry.score for entry in ranking]).all()
+        assert model.state is state
+        assert_array_equal(_scores_of_all(model, known), before)
+
+    _for_examples(build, check)
+
+
 def check_saving_changes_nothing(build: Build, kind: GraphKind) -> None:
     """A loaded model scores, observes and forgets like the one that was saved, bit for bit."""
 
@@ -218,6 +266,8 @@ CHECKS: tuple[Check, ...] = (
     check_block_equals_single_events,
     check_queries_are_independent,
     check_appending_equals_rebuilding,
+    check_nodes_can_be_added,
+    check_new_sources_get_answers,
     check_saving_changes_nothing,
     check_fitting_is_repeatable,
     check_events_of_a_time_are_revealed_together,
