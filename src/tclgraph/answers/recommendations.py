@@ -36,7 +36,9 @@ def recommend(
     candidates: Sequence[Key] | None,
 ) -> dict[Key, list[Recommendation]]:
     """Return the best targets of every source; see `Model.recommend`."""
-    past, now = model_at(model, at, sources=sources, targets=() if candidates is None else candidates)
+    past, now = model_at(
+        model, at, sources=sources, targets=() if candidates is None else candidates
+    )
     state = past.state
     source_ids = state.sources.ids(sources)
     # A new source of a one-mode graph is no candidate, unless it is named.
