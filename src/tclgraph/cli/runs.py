@@ -58,7 +58,7 @@ def num_trained_events(run: Path) -> int:
 
 
 def refuse_updated(run: Path) -> None:
-    """Refuse to continue the training of a run that has been updated; later events would be lost."""
+    """Refuse to train a run that has been updated further, because that drops its later events."""
     from tclgraph.models.saving import FILE_NAME, read_model
 
     if not (run / FILE_NAME).exists():
