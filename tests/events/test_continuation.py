@@ -70,6 +70,8 @@ def test_simultaneous_events_at_the_end() -> None:
 
 
 def test_integers_and_text_are_the_same_keys() -> None:
-    new, late = continuation(stream((1, 7, 0.0), (2, 7, 1.0)), stream(("1", "7", -0.0), ("b", 7, 2)))
+    new, late = continuation(
+        stream((1, 7, 0.0), (2, 7, 1.0)), stream(("1", "7", -0.0), ("b", 7, 2))
+    )
     assert rows(new) == [("b", 7, 2.0)]
     assert not len(late)

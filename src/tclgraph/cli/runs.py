@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,21 @@ def load_run(run: Path) -> Model:
     except DeviceUnavailableError:
         print("note: the training device is not on this machine; using the CPU", file=sys.stderr)
         return load_model(run, device="cpu")
+
+
+def note_new_keys(model: Model, sources: Sequence[str], targets: Sequence[str] = ()) -> None:
+    """Say on stderr which keys the model has never seen."""
+    state = model.state
+    for side, known, keys in (
+        ("source", state.sources, sources),
+        ("target", state.targets, targets),
+    ):
+        for key in keys:
+            if not known.has(key):
+                print(
+                    f"note: {side} {key} is new; it counts as a node without events",
+                    file=sys.stderr,
+                )
 
 
 def num_trained_events(run: Path) -> int:

@@ -172,7 +172,9 @@ class Model(ABC):
 
         `at` (seconds, as in the log) uses only events strictly before that time; by default all
         observed events count. `exclude_seen` leaves out targets the source has interacted with.
-        `candidates` restricts the ranking to these targets.
+        `candidates` restricts the ranking to these targets. A source or candidate that the model
+        does not know counts as a node without events; this replays the observed events, so ask for
+        many new sources at once.
         """
         many = self.recommend_many(
             [source], top=top, at=at, exclude_seen=exclude_seen, candidates=candidates
