@@ -130,8 +130,8 @@ def test_a_run_of_seen_nodes_leaves_the_same_events_out(cli: Cli, tmp_path: Path
         (HEADER, "the file has a header but no rows"),
         (
             HEADER + "p9,q1,3\np0,q0,99\n",
-            "bad.csv has 1 events that the run does not have and that are before its last event, "
-            "such as source 'p9', target 'q1', time 3; leave them out",
+            "bad.csv: the run lacks 1 of the events before its last one, such as source 'p9', "
+            "target 'q1', time 3; leave them out",
         ),
         (HEADER + "p0,q0,\n", "column 'when': the time is empty"),
         (None, "cannot find 'bad.csv'"),

@@ -112,24 +112,24 @@ def _new_events(
     elif len(late):
         source, target = late.sources.key(late.source[0]), late.targets.key(late.target[0])
         raise InputError(
-            f"{log} has {len(late):,} events that the run does not have and that are before its "
-            f"last event, such as source {source!r}, target {target!r}, time {late.time[0]:.15g}; "
-            "leave them out, or train again on the complete log"
+            f"{log}: the run lacks {len(late):,} of the events before its last one, such as source "
+            f"{source!r}, target {target!r}, time {late.time[0]:.15g}; leave them out, or train "
+            "again on the complete log"
         )
     return new.compact()
 
 
 def _append(model: "Model", new: "EventStream", show: Callable[[int, int], None]) -> None:
     """Let a model observe new events and their nodes."""
-    streams = [new]
+    past = new[:0]
     if model.state.with_keys(new.sources.keys, new.targets.keys) is not model.state:
-        # New nodes need a replay of all events; it takes the longest, so progress counts it too.
-        streams = [model.state.events(), new]
+        # New nodes need a replay of all events, which takes the longest: progress counts it too.
+        past = model.state.events()
         model.forget()
-    streams = [model.admit(events) for events in reversed(streams)][::-1]
-    done, total = 0, sum(map(len, streams))
-    for events in streams:
+    new = model.admit(new)
+    done, total = 0, len(past) + len(new)
+    for events in (past, new):
         for start in range(0, len(events), _EVENTS_PER_PIECE):
             model.observe(events[start : start + _EVENTS_PER_PIECE])
-            done = min(done + _EVENTS_PER_PIECE, total)
+            done += len(events[start : start + _EVENTS_PER_PIECE])
             show(done, total)
