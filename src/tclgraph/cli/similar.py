@@ -26,12 +26,9 @@ def similar(
         raise InputError(f"unknown side {side!r}; give source or target")
     time = None if at is None else parse_time(at)
     model = load_run(run)
-    if side == "source":
-        note_new_keys(model, [key])
-        nodes = model.similar(key, top=top, side="source", at=time)
-    else:
-        note_new_keys(model, [], [key])
-        nodes = model.similar(key, top=top, side="target", at=time)
+    is_source = side == "source"
+    note_new_keys(model, [key] if is_source else [], [] if is_source else [key])
+    nodes = model.similar(key, top=top, side="source" if is_source else "target", at=time)
     if as_json:
         entries = [node._asdict() for node in nodes]
         print_json({"key": key, "side": side, "at": at, "nodes": entries})

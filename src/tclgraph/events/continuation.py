@@ -37,8 +37,7 @@ def continuation(known: EventStream, log: EventStream) -> Continuation:
     last = known.time[-1] if len(known) else -np.inf
     num_past = int(np.searchsorted(log.time, last, side="right"))
     past = _table(log[:num_past])
-    counts = _table(known[int(np.searchsorted(known.time, log.time[:1].sum())) :])
-    counts = counts.group_by(_EVENT).len("times_known")
+    counts = _table(known).group_by(_EVENT).len("times_known")
     past = past.with_columns(number=pl.int_range(pl.len()).over(_EVENT))
     past = past.join(counts, on=_EVENT, how="left", maintain_order="left")
     is_known = np.zeros(len(log), dtype=bool)
