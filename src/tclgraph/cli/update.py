@@ -24,13 +24,20 @@ class ReadingOptions:
     """Flags that say how the log is read, if otherwise than the log of the run."""
 
     source: Annotated[
-        Optional[str], typer.Option(help="Name of the source column. Default: as in training.")
+        Optional[str],
+        typer.Option(
+            help="Name of the source column. Default: as named in training, else guess it."
+        ),
     ] = None
     target: Annotated[
-        Optional[str], typer.Option(help="Name of the target column. Default: as in training.")
+        Optional[str],
+        typer.Option(
+            help="Name of the target column. Default: as named in training, else guess it."
+        ),
     ] = None
     time: Annotated[
-        Optional[str], typer.Option(help="Name of the time column. Default: as in training.")
+        Optional[str],
+        typer.Option(help="Name of the time column. Default: as named in training, else guess it."),
     ] = None
     time_unit: Annotated[
         Optional[str],
