@@ -68,8 +68,9 @@ def test_candidates_and_seen_targets_restrict_the_ranking() -> None:
     assert model.recommend("ann", candidates=["jam"], exclude_seen=True) == []
     # What ann saw after the time asked for does not count as seen.
     assert targets(model.recommend("ann", exclude_seen=True, at=15.0)) == ["jam", "oil"]
-    with pytest.raises(InputError, match="unknown key 'gin'"):
-        model.recommend("ann", candidates=["gin"])
+    # A candidate that the model does not know is a target without events.
+    assert targets(model.recommend("ann", candidates=["gin", "jam"])) == ["jam", "gin"]
+    assert not model.state.targets.has("gin")
 
 
 def test_in_a_one_mode_graph_seen_goes_both_ways() -> None:
@@ -183,7 +184,47 @@ def test_a_model_that_was_not_fitted_says_so(name: str) -> None:
 def test_events_of_other_nodes_are_refused() -> None:
     model = TCL(**SMALL).fit(small_split("one-mode"))
     other = small_split("bipartite")
-    with pytest.raises(InputError, match="other nodes than those the model was fitted on"):
+    with pytest.raises(InputError, match="these events are of kind bipartite, but the model was"):
         model.observe(other.train)
-    with pytest.raises(InputError, match="unknown key 'p99'"):
-        model.recommend("p99")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("at", [None, 40.5])
+def test_a_new_node_is_a_node_without_events(kind: GraphKind, at: float | None) -> None:
+    split = small_split(kind)
+    model = TCL(**SMALL).fit(split)
+    model.observe(split.valid)
+    state = model.state
+    roomy = model.extended(split.events)
+    roomy.add_nodes(["new", "p1"], ["new", "newer"])
+    roomy.observe(split.events[: split.valid_end])
+    known = state.targets.keys.to_list()
+    expected = dict(roomy.recommend("new", at=at, candidates=known, top=99))
+    ranking = dict(model.recommend("new", at=at, top=99))
+    assert ranking.keys() == expected.keys()
+    assert_allclose([ranking[key] for key in known], [expected[key] for key in known], rtol=1e-5)
+    many = model.recommend_many(["p1", "new"], at=at, candidates=["newer", "p2"])
+    assert {source: len(targets) for source, targets in many.items()} == {"p1": 2, "new": 2}
+    for side, keys in (("source", ["new", "p1"]), ("target", ["p2", "newer"])):
+        ours = model.embed(keys, side=side, at=at)  # type: ignore[arg-type]
+        assert_allclose(ours, roomy.embed(keys, side=side, at=at), rtol=1e-4, atol=1e-6)  # type: ignore[arg-type]
+    similar = model.similar("new", top=99, at=at)
+    assert sorted(node.key for node in similar) == sorted(state.sources.keys)
+    assert model.state is state
+
+
+def test_keys_of_another_type() -> None:
+    integers = EventStream.from_columns([1, 2] * 9, [3, 4, 5] * 6, range(18)).split(0.6, 0.2)
+    model = build("popularity").fit(integers)
+    assert len(model.recommend("7")) == 3
+    with pytest.raises(InputError, match="the key 'bob' is text, but those of the log that"):
+        model.recommend("bob")
+    with pytest.raises(InputError, match="key 1: the key is empty"):
+        model.recommend("")
+    model.observe(EventStream.from_columns(["2", "9"], ["03", "x"], [18.0, 19.0])[:0])
+    with pytest.raises(InputError, match="the key '03' is text"):
+        model.observe(EventStream.from_columns(["2", "9"], ["03", "x"], [18.0, 19.0]))
+    text = EventStream.from_columns(["a", "1"] * 9, [3, 4, 5] * 6, range(18)).split(0.6, 0.2)
+    model = build("popularity").fit(text)
+    model.observe(EventStream.from_columns([1, 8], [3, 3], [18.0, 19.0]))
+    assert model.state.sources.keys.to_list() == ["a", "1", "8"]

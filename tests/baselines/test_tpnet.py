@@ -14,6 +14,7 @@ from torch import Tensor
 from tclgraph.baselines.tpnet import TPNet
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
+from tclgraph.models.stream_state import StreamState
 from tclgraph.sampling.negatives import uniform_negatives
 from tclgraph.testing.streams import KINDS, cut, splits
 from tclgraph.training.progress import ProgressUpdate
@@ -95,7 +96,7 @@ def test_losses_equal_those_of_single_events(split: Split) -> None:
 @given(splits())
 def test_scores_equal_those_of_single_pairs(split: Split) -> None:
     model = prepared(split, walk_steps=2)
-    model.extend(split.events)
+    model.extend(StreamState.for_stream(split.events))
     with torch.no_grad():
         reference, events = OneByOne(model), split.events
         nodes, targets = model.graph.space.nodes(events), model.graph.space.target_nodes
@@ -156,7 +157,7 @@ def test_many_queries_and_targets_are_scored_in_several_calls(
     split = learnable(kind)
     model = TPNet(width=4)
     model.prepare(split.train_only())
-    model.extend(split.events)
+    model.extend(StreamState.for_stream(split.events))
     model.observe(split.train)
     at_once = model.score(split.test.source[:50], split.test.time[:50])
     monkeypatch.setattr("tclgraph.baselines.tpnet._CELLS_PER_CALL", 130)

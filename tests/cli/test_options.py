@@ -26,7 +26,7 @@ def test_without_options_a_command_receives_the_defaults() -> None:
     assert spec_from("log.csv") == LogSpec(log="log.csv")
 
 
-def test_every_field_but_ahead_has_an_option() -> None:
+def test_every_field_that_a_user_gives_has_an_option() -> None:
     values: dict[str, Any] = {
         "kind": "one-mode",
         "source": "u",
@@ -38,6 +38,6 @@ def test_every_field_but_ahead_has_an_option() -> None:
         "split_by": "time",
         "seen_only": True,
     }
-    assert {"log", "ahead", *values} == set(LogSpec(log="log.csv").to_json())
+    assert {"log", "ahead", "num_events", *values} == set(LogSpec(log="log.csv").to_json())
     spec = LogSpec(log="log.csv", **values)
     assert spec_from("log.csv", *spec.flags()) == spec

@@ -244,10 +244,10 @@ BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
     (("evaluate", "run", "--split", "60/20/20"), "run already says how its log is read"),
     (("evaluate", "nowhere"), "no saved model in nowhere"),
     (("recommend", "nowhere", "--source", "1"), "no saved model in nowhere"),
-    (("recommend", "run", "--source", "nobody"), "unknown key 'nobody'"),
-    (("recommend", "run", "--source", "3", "--candidate", "x"), "unknown key 'x'"),
+    (("recommend", "run", "--source", "nobody"), "the key 'nobody' is text, but those of the log"),
+    (("recommend", "run", "--source", "3", "--candidate", "x"), "the key 'x' is text"),
     (("recommend", "run", "--source", "3", "--at", "noon"), "time 'noon'"),
-    (("similar", "run", "--key", "nobody"), "unknown key 'nobody'"),
+    (("similar", "run", "--key", "nobody"), "the key 'nobody' is text"),
     (("similar", "run", "--key", "3", "--side", "left"), "unknown side 'left'"),
     (("embed", "run", "--out", "vectors.csv"), "the name must end in .parquet"),
 ]

@@ -22,7 +22,7 @@ RANKER = {"epochs": 1, "batch_size": 8, "threads": 1}
 ENCODER = {"encoder.width": 4, "encoder.heads": 2, "encoder.levels": 3}
 SMALL: dict[str, dict[str, Any]] = {
     "tcl": {**TWO_HEADS, "levels": 3},
-    "tcl (all negatives)": {**TWO_HEADS, "levels": 3, "negatives": "all"},
+    "tcl (all negatives)": {**TWO_HEADS, "levels": 3, "negatives": "all", "hidden_share": 0.3},
     # With a survival term of full weight, a stream with one long gap among equal times gives the
     # untrained model a loss that counts as diverged.
     "tcl (point process)": {

@@ -44,6 +44,13 @@ def test_ahead_leaves_test_out_and_moves_both_cuts_back(spec: LogSpec) -> None:
     assert str(ahead) == "70/15/15 of rows, train cut to its first 80 %, test left out"
 
 
+def test_a_log_can_be_read_up_to_an_event(spec: LogSpec) -> None:
+    first = replace(spec, num_events=10)
+    assert first.read().time.tolist() == list(range(10))
+    assert first.open().sizes == {"train": 7, "valid": 1, "test": 2}
+    assert first.flags() == spec.flags()
+
+
 def test_a_data_set_has_the_papers_split() -> None:
     spec = LogSpec(log="collegemsg")
     assert str(spec.open()) == "60/20/20 of rows"

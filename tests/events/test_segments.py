@@ -96,7 +96,8 @@ def test_a_log_and_a_data_set_are_opened_with_a_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write(tmp_path, "log.csv", CSV)
-    split = LogSpec(log=str(path), split="50/25/25").open(segment="plan")
+    spec = LogSpec(log=str(path), split="50/25/25")
+    split = spec.divide(spec.read(segment="plan"))
     assert names(split.test) == ["gold"]
     monkeypatch.setenv("TCLGRAPH_DATA", str(tmp_path))
     write(tmp_path, "mooc.csv", CSV)

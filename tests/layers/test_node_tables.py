@@ -37,6 +37,14 @@ def test_random_rows_depend_on_their_seed_alone() -> None:
     assert not larger[[0, 2, 3, 5]].any()
 
 
+def test_new_rows_can_be_those_of_the_unknown_node() -> None:
+    embedding = NodeEmbedding(5, 2, unknown=-1)  # three nodes, the absent node, the unknown node
+    before = embedding.weight.detach().clone()
+    extend_tables(embedding, {"sources": ADDED, "targets": ADDED, "nodes": ADDED})
+    rows = [before[row].tolist() for row in (0, 4, 1, 2, 4, 3, 4)]
+    assert embedding.weight.tolist() == rows
+
+
 @pytest.mark.parametrize("width", [1, 4, 5])
 def test_random_rows_are_standard_normal_and_differ(width: int) -> None:
     rows = normal_rows(np.arange(20_000, dtype=np.uint64), width)

@@ -15,6 +15,7 @@ from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.models.learned import LearnedModel
+from tclgraph.models.stream_state import StreamState
 from tclgraph.testing.streams import KINDS, cut
 from tests.contracts.test_models import SMALL
 
@@ -93,7 +94,7 @@ def test_the_first_keys_must_be_those_of_the_model() -> None:
     model: Any = registry.build("tcl", **SMALL["tcl"]).fit(split)
     other = EventStream.from_columns(list("zyxab"), list("xyzxy"), range(5))
     with pytest.raises(AssertionError, match="known sources keep their ids"):
-        model.extend(other)
+        model.extend(StreamState.for_stream(other))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ Symbols as in the paper: M node table, P depth table, Ψ mask, φ projection, d 
 of heads. Tensors are [member, column], and head h owns the columns h, h + H, h + 2H, …
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -97,7 +97,8 @@ class ReferenceTCL:
     """The paper's functions of given parameters, which have the names of the package's network.
 
     `scale` holds the mean interval and the standard deviation of its logarithm. `dropout` holds the
-    dropout mask of each member's input.
+    dropout mask of each member's input, and `hidden` the nodes with the embedding of the unknown
+    node, which is the last.
     """
 
     def __init__(
@@ -107,12 +108,14 @@ class ReferenceTCL:
         config: Any,
         scale: Any,
         dropout: Mapping[Member, Tensor] | None = None,
+        hidden: Collection[int] = (),
     ) -> None:
         self.past = Past(events)
         self.parameters = parameters
         self.config = config
         self.scale = scale
         self.dropout = dropout
+        self.hidden = hidden
         self._vectors: dict[Instance, Tensor] = {}
 
     # Graph Transformer
@@ -120,7 +123,8 @@ class ReferenceTCL:
     def embedding(self, member: Member) -> Tensor:
         """Return a row of Ê: the sum of node, depth and time-interval embedding."""
         instance, depth = member
-        embedded = self.parameters["node.weight"][instance.node]
+        row = -1 if instance.node in self.hidden else instance.node
+        embedded = self.parameters["node.weight"][row]
         if self.config.depth_embedding:
             embedded = embedded + self.parameters["depth.weight"][depth]
         if self.config.time_embedding:

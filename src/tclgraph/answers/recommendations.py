@@ -36,10 +36,13 @@ def recommend(
     candidates: Sequence[Key] | None,
 ) -> dict[Key, list[Recommendation]]:
     """Return the best targets of every source; see `Model.recommend`."""
-    past, now = model_at(model, at)
+    past, now = model_at(
+        model, at, sources=sources, targets=() if candidates is None else candidates
+    )
     state = past.state
     source_ids = state.sources.ids(sources)
-    allowed = np.arange(len(state.targets))
+    # A new source of a one-mode graph is no candidate, unless it is named.
+    allowed = np.arange(len(model.state.targets))
     if candidates is not None:
         allowed = np.unique(state.targets.ids(candidates))
     size = max(1, _MAX_CELLS // max(1, len(state.targets)))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tclgraph.answers.time_travel import model_at
-from tclgraph.arrays import ScoreArray
+from tclgraph.arrays import IntArray, ScoreArray
 from tclgraph.events.identifiers import Identifiers, Key
 
 if TYPE_CHECKING:
@@ -27,11 +27,10 @@ class SimilarNode(NamedTuple):
 
 def embed(model: Model, keys: Sequence[Key] | None, *, side: Side, at: float | None) -> ScoreArray:
     """Return one vector per key, or of all nodes of a side."""
-    past, now = model_at(model, at)
+    past, now = _model_with(model, () if keys is None else keys, side, at)
     identifiers = _identifiers(past, side)
     ids = np.arange(len(identifiers)) if keys is None else identifiers.ids(keys)
-    offset = 0 if side == "source" else past.state.space.first_target
-    return past.vectors(ids + offset, now)
+    return _vectors(past, ids, side, now)
 
 
 def embeddings(model: Model, *, at: float | None) -> pl.DataFrame:
@@ -58,10 +57,10 @@ def embeddings(model: Model, *, at: float | None) -> pl.DataFrame:
 
 def similar(model: Model, key: Key, *, top: int, side: Side, at: float | None) -> list[SimilarNode]:
     """Return the nodes of a side with the highest cosine similarity, best first."""
-    model.check_fitted()
-    identifiers = _identifiers(model, side)
+    past, now = _model_with(model, [key], side, at)
+    identifiers = _identifiers(past, side)
     own = identifiers.id(key)
-    vectors = embed(model, None, side=side, at=at).astype(np.float64)
+    vectors = _vectors(past, np.arange(len(identifiers)), side, now).astype(np.float64)
     lengths = np.linalg.norm(vectors, axis=1)
     # A vector of length zero has no direction; its cosine counts as zero.
     unit = vectors / np.where(lengths > 0, lengths, 1.0)[:, None]
@@ -69,6 +68,20 @@ def similar(model: Model, key: Key, *, top: int, side: Side, at: float | None) -
     cosine[own] = -np.inf  # the node itself is left out
     best = np.argsort(-cosine, kind="stable")[: min(top, len(cosine) - 1)]
     return [SimilarNode(identifiers.key(node), float(cosine[node])) for node in best.tolist()]
+
+
+def _model_with(
+    model: Model, keys: Sequence[Key], side: Side, at: float | None
+) -> tuple[Model, float]:
+    """Return the model at a time, with these keys of a side, and the time."""
+    if side == "source":
+        return model_at(model, at, sources=keys)
+    return model_at(model, at, targets=keys)
+
+
+def _vectors(model: Model, ids: IntArray, side: Side, now: float) -> ScoreArray:
+    offset = 0 if side == "source" else model.state.space.first_target
+    return model.vectors(ids + offset, now)
 
 
 def _identifiers(model: Model, side: Side) -> Identifiers:

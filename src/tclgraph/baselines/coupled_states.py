@@ -288,7 +288,7 @@ class CoupledModel(LearnedModel):
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_events(events)
+        events = self.admit(events)
         start = len(self.graph)
         self.graph.append(events)
         blocks = [self.score(events.source[:0], events.time[:0])]

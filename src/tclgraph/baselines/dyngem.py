@@ -24,6 +24,7 @@ from tclgraph.baselines.own_target import measure_own_targets
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.layers.node_tables import NodeModule, NodeTable
+from tclgraph.models.stream_state import StreamState
 from tclgraph.objectives.reconstruction import closeness_loss, row_loss
 from tclgraph.sampling.snapshots import Adjacency, snapshots
 from tclgraph.training.config import TrainingConfig
@@ -225,8 +226,8 @@ class DynGEM(FrozenModel):
         self._hidden = None
         super().start(events, **measured)
 
-    def extend(self, events: EventStream) -> None:
-        super().extend(events)
+    def extend(self, state: StreamState) -> None:
+        super().extend(state)
         self._hidden = None
 
     def make_vectors(self) -> Tensor:

@@ -10,6 +10,7 @@ from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.baselines.own_target import rank_own_target_last
 from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
+from tclgraph.models.stream_state import StreamState
 
 
 class FrozenModel(LearnedModel):
@@ -39,11 +40,11 @@ class FrozenModel(LearnedModel):
         super().start(events, **measured)
 
     @torch.no_grad()
-    def extend(self, events: EventStream) -> None:
+    def extend(self, state: StreamState) -> None:
         """Take over a larger vocabulary; compute the vectors, if they are not there yet."""
         known, before = self._all_vectors, self.graph.space
         unseen = self.unseen_vector()
-        super().extend(events)
+        super().extend(state)
         space = self.graph.space
         vectors = unseen.expand(space.num_nodes, -1).clone()
         vectors[torch.from_numpy(before.numbers_in(space)).to(known.device)] = known
@@ -66,6 +67,7 @@ class FrozenModel(LearnedModel):
 
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score all events in one call, because no event changes a score."""
+        events = self.admit(events)
         self.observe(events)
         return self.score(events.source, events.time)
 

@@ -34,6 +34,7 @@ from tclgraph.layers.aggregators import (
     MeanAggregator,
 )
 from tclgraph.layers.node_tables import NodeModule, NodeTable
+from tclgraph.models.stream_state import StreamState
 from tclgraph.objectives.pairwise import logistic_loss
 from tclgraph.sampling.static_neighbors import StaticNeighbors
 from tclgraph.training.config import TrainingConfig
@@ -200,7 +201,7 @@ class GraphSAGE(FrozenModel):
         self.start(split.without_test().events, **variant.measured)
         self.network.load_state_dict(variant.network.state_dict())
         self._vectors = variant._vectors
-        self.extend(split.events)
+        self.extend(StreamState.for_stream(split.events))
         self.observe(split.train)
 
     def prepare(self, split: Split) -> int:

@@ -318,7 +318,7 @@ class SASRec(LearnedModel):
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score events with the query of the source before the block or after its latest event."""
-        self.check_events(events)
+        events = self.admit(events)
         self.graph.append(events)
         node, token = self._tokens_of(events)
         tokens = self._latest.append(node, token)

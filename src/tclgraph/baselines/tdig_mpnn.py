@@ -261,7 +261,7 @@ class TDIGMPNN(LearnedModel):
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_events(events)
+        events = self.admit(events)
         block = self._states.advance(events)
         match_BT = block.select(
             self.network.match_all(block.source_BD, block.before_TD),

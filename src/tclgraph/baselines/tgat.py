@@ -242,6 +242,7 @@ class TGAT(AttentionModel):
 
     @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
+        events = self.admit(events)
         self.observe(events)
         return self.score(events.source, events.time)
 

@@ -357,7 +357,7 @@ class TGN(AttentionModel):
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score events, with a state of a node before the block and after each of its events."""
-        self.check_events(events)
+        events = self.admit(events)
         if not len(events):
             return self.score(events.source, events.time)
         start, before = len(self.graph), self._memory.clone()

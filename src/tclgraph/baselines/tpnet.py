@@ -222,7 +222,7 @@ class TPNet(LearnedModel):
 
     @torch.no_grad()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_events(events)
+        events = self.admit(events)
         self.graph.append(events)
         state, space = self._state, self.graph.space
         pairs, target = space.nodes(events).reshape(-1, 2), space.target_nodes

@@ -94,7 +94,7 @@ def evaluate(
     spec_for: options.SpecFor,
 ) -> None:
     """Rank all targets for every test event: MR, MRR, Hit@k and NDCG, for repeats and new pairs."""
-    from tclgraph.cli.runs import read_log_spec
+    from tclgraph.cli.runs import check_log_of_run, read_log_spec
     from tclgraph.cli.terminal import open_log, progress
     from tclgraph.evaluation import protocol
     from tclgraph.evaluation.simultaneous import rules_for_tables
@@ -109,6 +109,8 @@ def evaluate(
         options.refuse_log_options(spec_for, run)
         spec = read_log_spec(run)
     split = open_log(spec, segment=by)
+    if run is not None:
+        check_log_of_run(run, split)
     for arguments in all_rules:
         if rules.simultaneous is None:
             update = Update.parse(arguments["update"])

@@ -18,6 +18,7 @@ from tclgraph.cli.reproduce import reproduce
 from tclgraph.cli.similar import similar
 from tclgraph.cli.train import train
 from tclgraph.cli.tune import tune
+from tclgraph.cli.update import update
 from tclgraph.errors import InputError
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ app.command()(describe)
 app.command()(train)
 app.command()(tune)
 app.command()(evaluate)
+app.command()(update)
 app.command()(recommend)
 app.command()(similar)
 app.command()(embed)

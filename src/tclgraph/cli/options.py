@@ -66,7 +66,7 @@ _LOG_OPTIONS = {
         "is never a target in train, as the paper's authors do.",
     ),
 }
-"""One option for each field of `LogSpec`, except `log` and `ahead`."""
+"""One option for each field of `LogSpec`, except `log`, `ahead` and `num_events`."""
 
 
 def read_settings(assignments: list[str] | None) -> dict[str, str]:

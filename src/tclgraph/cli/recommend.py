@@ -24,14 +24,17 @@ def recommend(
     as_json: options.Json = False,
 ) -> None:
     """Show the most likely next targets of each source, best first."""
-    from tclgraph.cli.runs import load_run
+    from tclgraph.cli.runs import load_run, note_new_keys
     from tclgraph.cli.terminal import new_table, print_json, print_table
     from tclgraph.events.times import parse_time
 
-    rankings = load_run(run).recommend_many(
+    time = None if at is None else parse_time(at)
+    model = load_run(run)
+    note_new_keys(model, source, candidate or ())
+    rankings = model.recommend_many(
         source,
         top=top,
-        at=None if at is None else parse_time(at),
+        at=time,
         exclude_seen=exclude_seen,
         candidates=candidate,
     )

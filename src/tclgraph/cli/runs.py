@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from tclgraph.errors import InputError
 from tclgraph.events.log_spec import LogSpec
 
 if TYPE_CHECKING:
+    from tclgraph.events.split import Split
     from tclgraph.models.interface import Model
     from tclgraph.models.learned import LearnedModel
 
@@ -44,6 +46,57 @@ def load_run(run: Path) -> Model:
     except DeviceUnavailableError:
         print("note: the training device is not on this machine; using the CPU", file=sys.stderr)
         return load_model(run, device="cpu")
+
+
+def note_new_keys(model: Model, sources: Sequence[str], targets: Sequence[str] = ()) -> None:
+    """Say on stderr which keys the model has never seen."""
+    state = model.state
+    for side, known, keys in (
+        ("source", state.sources, sources),
+        ("target", state.targets, targets),
+    ):
+        for key in keys:
+            if not known.has(key):
+                print(
+                    f"note: {side} {key} is new; it counts as a node without events",
+                    file=sys.stderr,
+                )
+
+
+def num_trained_events(run: Path) -> int:
+    """Return the number of events of the log that a run was trained on, all parts together."""
+    from tclgraph.training.run_folder import RunFolder
+
+    config = RunFolder(run).read_config()
+    if config is None:
+        raise InputError(f"{run} is not the folder of a run; give one that `tclgraph train` made")
+    return sum(config["data"]["sizes"].values())
+
+
+def refuse_updated(run: Path) -> None:
+    """Refuse to train a run that has been updated further, because that drops its later events."""
+    from tclgraph.models.saving import FILE_NAME, read_model
+
+    if not (run / FILE_NAME).exists():
+        return
+    num_added = len(read_model(run).state.graph) - num_trained_events(run)
+    if num_added > 0:
+        raise InputError(
+            f"{run} has been updated with {num_added:,} later events, which training would drop; "
+            "train in another folder"
+        )
+
+
+def check_log_of_run(run: Path, split: Split) -> None:
+    """Refuse a log that has other events than when the run was trained."""
+    from tclgraph.training.run_folder import RunFolder, difference, fingerprint
+
+    config = RunFolder(run).read_config()
+    if config is not None and config["data"] != (now := fingerprint(split)):
+        raise InputError(
+            f"the log of {run} has changed since training ({difference(config['data'], now)}); "
+            "restore it, or train again in another folder"
+        )
 
 
 def trainable_class(name: str) -> type[LearnedModel]:

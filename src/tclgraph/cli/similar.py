@@ -17,19 +17,18 @@ def similar(
     as_json: options.Json = False,
 ) -> None:
     """Show the nodes of the same side with the highest cosine similarity, best first."""
-    from tclgraph.cli.runs import load_run
+    from tclgraph.cli.runs import load_run, note_new_keys
     from tclgraph.cli.terminal import new_table, print_json, print_table
     from tclgraph.errors import InputError
     from tclgraph.events.times import parse_time
 
     if side not in ("source", "target"):
         raise InputError(f"unknown side {side!r}; give source or target")
-    nodes = load_run(run).similar(
-        key,
-        top=top,
-        side="source" if side == "source" else "target",
-        at=None if at is None else parse_time(at),
-    )
+    time = None if at is None else parse_time(at)
+    model = load_run(run)
+    is_source = side == "source"
+    note_new_keys(model, [key] if is_source else [], [] if is_source else [key])
+    nodes = model.similar(key, top=top, side="source" if is_source else "target", at=time)
     if as_json:
         entries = [node._asdict() for node in nodes]
         print_json({"key": key, "side": side, "at": at, "nodes": entries})

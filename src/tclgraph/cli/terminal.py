@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tclgraph.events.log_spec import LogSpec
     from tclgraph.events.split import Split
+    from tclgraph.events.stream import EventStream
 
 _SHORT_SECONDS = 1.0
 
@@ -94,9 +95,14 @@ def progress(description: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def open_log(spec: LogSpec, *, segment: str | None = None) -> Split:
-    """Read and split a log; show a progress bar if it must be downloaded.
+    """Read and split a log; see `read_log`."""
+    return spec.divide(read_log(spec, segment=segment))
+
+
+def read_log(spec: LogSpec, *, segment: str | None = None) -> EventStream:
+    """Read a log; show a progress bar if it must be downloaded.
 
     `segment` is the name of the column that divides the events into segments.
     """
     with progress(f"downloading {spec.log}") as show:
-        return spec.open(progress=show, segment=segment)
+        return spec.read(progress=show, segment=segment)

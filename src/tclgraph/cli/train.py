@@ -38,8 +38,8 @@ def train(
     spec_for: options.SpecFor,
 ) -> None:
     """Train a model on a log and keep the epoch that does best on the validation part."""
-    from tclgraph.cli.runs import write_log_spec
-    from tclgraph.cli.terminal import open_log, print_json
+    from tclgraph.cli.runs import refuse_updated, write_log_spec
+    from tclgraph.cli.terminal import print_json, read_log
     from tclgraph.errors import InputError
     from tclgraph.training.run_folder import RunFolder
 
@@ -53,12 +53,14 @@ def train(
         trained, spec = _new_run(run, log, model, settings, spec_for)
     else:
         options.refuse_log_options(spec_for, run)
+        refuse_updated(run)
         trained, spec = _stored_run(run, log, model, settings, stored)
     if not resume:
         folder.refuse_existing()
-    split = open_log(spec)
+    events = read_log(spec)
+    split = spec.divide(events)
     if stored is None:
-        write_log_spec(run, spec)
+        write_log_spec(run, replace(spec, num_events=len(events)))
     best = _fit(trained, split, folder, resume=resume)
     # The model is for use from here on, so it observes the complete log.
     trained.observe(split.valid)

@@ -26,6 +26,7 @@ from tclgraph.layers.node_tables import NodeEmbedding
 from tclgraph.layers.packed_attention import KeyLists
 from tclgraph.layers.projection import FutureProjection
 from tclgraph.layers.transformer import AttentionScale, HeadWidth, Residual, TransformerLayer
+from tclgraph.random_bits import STEP, mixed
 from tclgraph.sampling.dependency_subgraphs import PackedSubgraphs, pack
 from tclgraph.threads import num_parts, run_in_parts
 
@@ -49,6 +50,10 @@ class TwoStreamConfig:
     """Number of pairs of a graph Transformer layer and a cross-attention layer, B in the paper."""
     input_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.6
     """Dropout rate of the input embeddings."""
+    hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the nodes whose identity is hidden in a training batch: they have the embedding of
+    the unknown node, which nodes that are added after training have too. 0: there is no unknown
+    node, and an added node has a random embedding."""
     time_embedding: bool = True
     """Whether inputs have a time-interval embedding. False: "w/o TE" of the ablation."""
     depth_embedding: bool = True
@@ -95,6 +100,8 @@ class EncoderInputs(NamedTuple):
     """Sub-graphs to encode, and which of their input embeddings dropout leaves."""
 
     packed: PackedSubgraphs
+    row_node: IntArray
+    """Row of the node embedding of each row of the sub-graphs; hidden nodes have the unknown's."""
     dropout: Dropout | None
 
 
@@ -108,8 +115,15 @@ class TwoStreamEncoder(nn.Module):
         self.config = config
         self.scale = scale
         self.width = width = config.width
-        # The extra row is the absent node: the partner of a node without events.
-        self.node = NodeEmbedding(num_nodes + 1, width, deviation=config.input_deviation)
+        # The row after the nodes is the absent node: the partner of a node without events. If
+        # identities are hidden in training, the unknown node follows.
+        self._has_unknown_node = config.hidden_share > 0
+        self.node = NodeEmbedding(
+            num_nodes + 1 + self._has_unknown_node,
+            width,
+            deviation=config.input_deviation,
+            unknown=-1 if self._has_unknown_node else None,
+        )
         if config.depth_embedding:
             self.depth = nn.Embedding(config.levels, width)
         if config.time_embedding:
@@ -154,7 +168,7 @@ class TwoStreamEncoder(nn.Module):
     @property
     def absent_node(self) -> int:
         """Node that stands for the missing partner of a node without events."""
-        return len(self.node.weight) - 1
+        return len(self.node.weight) - 1 - self._has_unknown_node
 
     @property
     def weight(self) -> Tensor:
@@ -173,21 +187,41 @@ class TwoStreamEncoder(nn.Module):
     ) -> list[EncoderInputs]:
         """Return what the encoder needs to encode pairs; it does not depend on weights.
 
-        A random generator switches input dropout on, as in training. There is a part of the pairs
-        for every thread. Threads take pairs in turn: later pairs have larger subgraphs.
+        A random generator switches input dropout and hidden identities on, as in training. There is
+        a part of the pairs for every thread. Threads take pairs in turn: later pairs have larger
+        subgraphs.
         """
-        has_dropout = random is not None and self.config.input_dropout > 0
-        seed = int(random.integers(1 << 63)) if random is not None and has_dropout else None
+
+        def drawn_seed(rate: float) -> int | None:
+            return int(random.integers(1 << 63)) if random is not None and rate > 0 else None
+
+        seed, hiding_seed = (
+            drawn_seed(self.config.input_dropout),
+            drawn_seed(self.config.hidden_share),
+        )
         is_on_cpu = self.weight.device.type == "cpu"
         count = num_parts(len(pairs), _MIN_PAIRS_PER_THREAD) if is_on_cpu else 1
         parts: dict[int, EncoderInputs] = {}
 
         def work(part: int, *_: int) -> None:
             packed = pack(graph, pairs[part::count], self.config.levels)
-            parts[part] = EncoderInputs(packed, self._dropout(packed, seed))
+            row_node = self._with_hidden_nodes(packed.row_node, hiding_seed)
+            parts[part] = EncoderInputs(packed, row_node, self._dropout(packed, seed))
 
         run_in_parts(list(range(count + 1)), work)
         return [parts[part] for part in range(count)]
+
+    def _with_hidden_nodes(self, node: IntArray, seed: int | None) -> IntArray:
+        """Replace the nodes that are hidden in a batch by the unknown node.
+
+        Whether a node is hidden depends on the seed and the node only.
+        """
+        if seed is None:
+            return node
+        bits = mixed(np.uint64(seed) + STEP * (node + 1).astype(np.uint64))
+        is_hidden = (bits >> np.uint64(11)) * 2.0**-53 < self.config.hidden_share
+        unknown_node = self.absent_node + 1
+        return np.where(is_hidden & (node != self.absent_node), unknown_node, node)
 
     def _dropout(self, packed: PackedSubgraphs, seed: int | None) -> Dropout | None:
         """Choose the numbers to keep: one choice per distinct (instance, depth) of a batch."""
@@ -216,7 +250,7 @@ class TwoStreamEncoder(nn.Module):
 
     def _root_states(self, inputs: EncoderInputs) -> Tensor:
         packed = inputs.packed
-        hidden: Tensor = self._embed(packed, inputs.dropout)
+        hidden: Tensor = self._embed(inputs)
         query = packed.query_row
         lists = self._lists(packed.key_start, packed.key_row, packed.num_single)
         # Row of each member of each stream. At first streams share rows; once a cross-attention
@@ -237,16 +271,18 @@ class TwoStreamEncoder(nn.Module):
                 lists = self._lists(*packed.keys_by_slot())
         return hidden
 
-    def _embed(self, packed: PackedSubgraphs, dropout: Dropout | None) -> Tensor:
+    def _embed(self, inputs: EncoderInputs) -> Tensor:
         """Return the sum of the node, depth and time-interval embeddings of every row."""
-        config = self.config
+        config, packed = self.config, inputs.packed
         tables = EmbeddingTables(
             self.node.weight,
             self.depth.weight if config.depth_embedding else None,
             self.interval.weight if config.time_embedding else None,
         )
         interval = self.scale.scaled(packed.row_interval, config.interval_scale)
-        return embed_rows(tables, RowInputs(packed.row_node, packed.row_depth, interval), dropout)
+        return embed_rows(
+            tables, RowInputs(inputs.row_node, packed.row_depth, interval), inputs.dropout
+        )
 
     def numbers(self, array: FloatArray) -> Tensor:
         """Convert an array to a tensor of the network's precision, on its device."""

@@ -51,7 +51,8 @@ def evaluate(
 ) -> Report:
     """Rank every event of a part with a fitted model and return the metrics.
 
-    The state of the model is rebuilt first, so a second call gives the same report.
+    The state of the model is rebuilt first, so a second call gives the same report. The log may
+    continue that on which the model was fitted: nodes that are new to the model are added.
 
     - `with_heuristics` adds the reports of the heuristics, unless the model is a heuristic.
     - `progress` is called with the number of events that were replayed or ranked and the total.
@@ -130,12 +131,19 @@ class _Evaluation:
             check_split(self.split)
 
     def run(self, model: Model, progress: Progress | None) -> Report:
-        """Rank the events of the part with a model."""
+        """Rank the events of the part with a model, which first adds the nodes that it lacks."""
+        model.check_fitted()
+        model.state.check_log(self.split.events)
+        model.forget()
+        events = model.admit(self.split.events)
+        return replace(self, split=replace(self.split, events=events))._run(model, progress)
+
+    def _run(self, model: Model, progress: Progress | None) -> Report:
+        """Rank the events of the part with a model that knows their nodes, from an empty state."""
         reuse_memory()
         started = time.perf_counter()
         history, events = self._history(), self._events()
         counter = _Counter(len(history) + len(events), progress)
-        model.forget()
         for past in _pieces(history, _EVENTS_PER_REPLAY):
             model.observe(past)
             counter.add(len(past))

@@ -4,7 +4,7 @@ Ids count from 0 in order of first appearance, so reading a log again or appendi
 renumber a node. Keys need not be contiguous, sorted or positive.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -40,16 +40,20 @@ class Identifiers:
 
     def id(self, key: Key) -> int:
         """Return the dense id of a key. If keys are integers, their text ("17") is accepted too."""
-        if not self._id_of:
-            self._id_of = {known: id_ for id_, known in enumerate(self.keys.to_list())}
         wanted = self._in_key_type(key)
-        if wanted not in self._id_of:
+        if wanted not in self._ids_by_key:
             examples = ", ".join(map(repr, self.keys.head(3)))
             raise InputError(
                 f"unknown key {key!r}; give one of the {len(self):,} keys in the log, "
                 f"like {examples}"
             )
-        return self._id_of[wanted]
+        return self._ids_by_key[wanted]
+
+    @property
+    def _ids_by_key(self) -> dict[Key, int]:
+        if not self._id_of:
+            self._id_of = {key: id_ for id_, key in enumerate(self.keys.to_list())}
+        return self._id_of
 
     def _in_key_type(self, key: Key) -> Key:
         if not self.are_integers:
@@ -61,6 +65,35 @@ class Identifiers:
 
     def ids(self, keys: Iterable[Key]) -> IntArray:
         return np.array([self.id(key) for key in keys], dtype=np.int64)
+
+    def has(self, key: Key) -> bool:
+        """Return whether this is a key of the id space."""
+        return self._in_key_type(key) in self._ids_by_key
+
+    def with_keys(self, keys: pl.Series) -> "Identifiers":
+        """Return an id space with further keys, which get the next ids in their order.
+
+        Keys that are there already keep their ids; without a new key, this object is returned.
+        """
+        keys = self._column_in_key_type(keys)
+        new = [key for key in keys.to_list() if key not in self._ids_by_key]
+        if not new:
+            return self
+        distinct = pl.Series(list(dict.fromkeys(new)), dtype=self.keys.dtype)
+        return Identifiers(pl.concat([self.keys, distinct]))
+
+    def _column_in_key_type(self, keys: pl.Series) -> pl.Series:
+        """Return keys as integers or as text, like the keys of the id space."""
+        if keys.dtype == self.keys.dtype or not self.are_integers:
+            return keys.cast(self.keys.dtype)
+        integers = keys.cast(pl.Int64, strict=False)
+        is_text = ~(integers.cast(pl.String) == keys).fill_null(value=False)
+        if is_text.any():
+            raise InputError(
+                f"the key {keys[int(is_text.arg_max() or 0)]!r} is text, but those of the log that "
+                "the model was fitted on are integers; give an integer, or fit on a log with it"
+            )
+        return integers
 
     def first(self, count: int) -> "Identifiers":
         """Return the first keys with their ids."""
@@ -92,6 +125,17 @@ def number(values: pl.Series) -> tuple[pl.Series, IntArray]:
         return distinct, np.empty(0, dtype=np.int64)
     position = values.replace_strict(distinct, pl.Series(np.arange(len(distinct))))
     return distinct, position.to_numpy().astype(np.int64)
+
+
+def key_column(keys: Sequence[Key]) -> pl.Series:
+    """Return keys that a user gave as a column of integers or text; empty ones are refused.
+
+    >>> key_column(["17", 4]).to_list(), key_column(["17", "ann"]).to_list()
+    ([17, 4], ['17', 'ann'])
+    """
+    column = clean_keys(pl.Series([str(key) for key in keys], dtype=pl.String), "key")
+    check_keys(column, lambda position: f"key {position + 1}")
+    return column
 
 
 def clean_keys(column: pl.Series, column_name: str) -> pl.Series:

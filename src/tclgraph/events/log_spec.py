@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tclgraph.events.download import Progress
     from tclgraph.events.split import Split
+    from tclgraph.events.stream import EventStream
 
 _DEFAULT_SHARES = "70/15/15"
 
@@ -45,6 +46,9 @@ class LogSpec:
     ahead: bool = False
     """Whether test is left out and validation is further ahead of training: train is the first
     80 % of the train part, valid is the rest of it, and test is the valid part."""
+    num_events: int | None = None
+    """Number of events that are read, the first ones in order of time. None: all. A run stores it,
+    so that its split stays the same when the log grows."""
 
     def __post_init__(self) -> None:
         from tclgraph.events.split import check_split_by, parse_shares
@@ -93,15 +97,18 @@ class LogSpec:
         path = Path(self.log)
         return replace(self, log=str(path.resolve())) if path.exists() else self
 
-    def open(self, progress: Progress | None = None, *, segment: str | None = None) -> Split:
-        """Read and split the log.
+    def open(self) -> Split:
+        """Read and split the log."""
+        return self.divide(self.read())
+
+    def read(self, progress: Progress | None = None, *, segment: str | None = None) -> EventStream:
+        """Return the events of the log.
 
         `progress` follows a download. `segment` is the name of a column that divides the events
         into segments, for which reports have separate metrics.
         """
-        from tclgraph.events.catalog import CATALOG, load
+        from tclgraph.events.catalog import load
         from tclgraph.events.columns import Columns
-        from tclgraph.events.split import check_split_by, parse_shares
         from tclgraph.events.stream import check_kind
         from tclgraph.events.times import check_time_unit
 
@@ -116,6 +123,13 @@ class LogSpec:
             header=self.header,
             progress=progress,
         )
+        return stream[: self.num_events]
+
+    def divide(self, stream: EventStream) -> Split:
+        """Split the events of the log."""
+        from tclgraph.events.catalog import CATALOG
+        from tclgraph.events.split import check_split_by, parse_shares
+
         shares = self.split or (CATALOG[self.log].split if self.log in CATALOG else _DEFAULT_SHARES)
         split = stream.split(
             *parse_shares(shares), by=check_split_by(self.split_by), seen_only=self.seen_only
@@ -131,7 +145,7 @@ class LogSpec:
         flags = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ("log", "ahead") or value == field.default:
+            if field.name in ("log", "ahead", "num_events") or value == field.default:
                 continue
             flag = "--" + field.name.replace("_", "-")
             if isinstance(value, bool):

@@ -110,7 +110,7 @@ class Heuristic(Model):
 
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score each event with the state that the events before it leave."""
-        self.check_events(events)
+        events = self.admit(events)
         self.state.graph.append(events)
         scores = np.empty((len(events), self.state.space.num_targets))
         self._follow(events, scores)

@@ -96,6 +96,9 @@ def _config_of(model: str, settings: str) -> dict[str, Any]:
     config = asdict(built.config)
     for name in ("seed", "threads", "device"):
         config.pop(name)
+    for part in (config, config.get("encoder") or {}):
+        if part.get("hidden_share") == 0:  # as in outcomes from before there was this setting
+            part.pop("hidden_share")
     return config
 
 

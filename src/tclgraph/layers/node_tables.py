@@ -37,6 +37,9 @@ class NodeTable:
     """Value of the entries of a new node."""
     deviation: float = 0.0
     """Deviation of the normal distribution that a new node's entries are drawn from, if not 0."""
+    unknown: int | None = None
+    """Row whose values a new node's row takes, counted from the end (-1 is the last row). None: the
+    values are those of `fill` or `deviation`."""
 
 
 class NodeModule(nn.Module, ABC):
@@ -48,20 +51,31 @@ class NodeModule(nn.Module, ABC):
 
 
 class NodeEmbedding(nn.Embedding, NodeModule):
-    """Embeddings of nodes, drawn from a normal distribution. Further rows may follow the nodes'."""
+    """Embeddings of nodes, drawn from a normal distribution. Further rows may follow the nodes'.
+
+    `unknown` is the row of these that nodes take which are added later, see `NodeTable`.
+    """
 
     def __init__(
-        self, num_rows: int, width: int, *, side: Side = "nodes", deviation: float = 1.0
+        self,
+        num_rows: int,
+        width: int,
+        *,
+        side: Side = "nodes",
+        deviation: float = 1.0,
+        unknown: int | None = None,
     ) -> None:
         self.side: Side = side
         self.deviation = deviation
+        self.unknown = unknown
         super().__init__(num_rows, width)
 
     def reset_parameters(self) -> None:
         nn.init.normal_(self.weight, std=self.deviation)
 
     def node_tables(self) -> list[NodeTable]:
-        return [NodeTable(name="weight", side=self.side, deviation=self.deviation)]
+        deviation, unknown = self.deviation, self.unknown
+        return [NodeTable(name="weight", side=self.side, deviation=deviation, unknown=unknown)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +127,13 @@ def extended(tensor: Tensor, table: NodeTable, added: AddedNodes) -> Tensor:
     after = np.arange(first + len(added.old) + len(added.new), shape[dim])
     index = np.concatenate([np.arange(first), first + added.old, after])
     larger.index_copy_(dim, torch.from_numpy(index).to(larger.device), tensor.detach())
-    if table.deviation:
+    new = torch.from_numpy(first + added.new).to(larger.device)
+    if table.unknown is not None:
+        assert dim == 0, "copied entries are rows"
+        larger[new] = tensor[table.unknown].detach()
+    elif table.deviation:
         assert dim == 0, "random entries are rows"
         rows = table.deviation * normal_rows(added.seed, shape[1])
-        new = torch.from_numpy(first + added.new).to(larger.device)
         larger.index_copy_(0, new, torch.from_numpy(rows).to(larger))
     return larger
 

@@ -11,6 +11,7 @@ A model of your own subclasses `Model` and implements `fit`, `score`, `reset_sta
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,7 +23,7 @@ from tclgraph.answers.recommendations import Recommendation, recommend
 from tclgraph.answers.vectors import Side, SimilarNode, embed, embeddings, similar
 from tclgraph.arrays import FloatArray, IntArray, ScoreArray
 from tclgraph.errors import InputError
-from tclgraph.events.identifiers import Key
+from tclgraph.events.identifiers import Key, key_column
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.saving import SavedModel, read_model, write_model
@@ -58,9 +59,12 @@ class Model(ABC):
     def score_each(self, events: EventStream) -> ScoreArray:
         """Score every event as if it were next, then observe it: row j knows events before j only.
 
+        Nodes that are new to the model are added first, so all rows have the same targets.
+
         This loop is the definition. A model may override it with something faster that returns the
         same rows.
         """
+        events = self.admit(events)
         rows = []
         for number in range(len(events)):
             event = events[number : number + 1]
@@ -79,10 +83,54 @@ class Model(ABC):
         self.reset_state()
 
     def observe(self, events: EventStream) -> None:
-        """Update the state with these events, which follow all events observed so far."""
-        self.check_events(events)
+        """Update the state with these events, which follow all events observed so far.
+
+        Their nodes are known by their keys. Nodes that are new to the model are added first.
+        """
+        events = self.admit(events)
         self.state.graph.append(events)
         self.update_state(events)
+
+    def admit(self, events: EventStream) -> EventStream:
+        """Return events in the ids of the model, after adding the nodes that are new to it."""
+        self.check_fitted()
+        self.state.check_kind(events)
+        if self.state.has_vocabulary_of(events):
+            return events
+        events = events.compact()  # in order of first appearance, without nodes of later events
+        self._grow(self.state.with_keys(events.sources.keys, events.targets.keys))
+        return self.state.renumbered(events)
+
+    def add_nodes(self, sources: Sequence[Key] = (), targets: Sequence[Key] = ()) -> None:
+        """Add nodes without events; keys that the model knows already are ignored.
+
+        New nodes get ids after all others, and what was learned stays. All observed events are
+        replayed, so add many nodes at once.
+        """
+        self.check_fitted()
+        self._grow(self.state.with_keys(key_column(sources), key_column(targets)))
+
+    def _grow(self, larger: StreamState) -> None:
+        """Take over a larger vocabulary, and replay the observed events."""
+        if larger is not self.state:
+            observed = self.state.events()
+            self.extend(larger)
+            self.observe(larger.renumbered(observed))
+
+    def extend(self, state: StreamState) -> None:
+        """Take over a state without events, whose vocabulary begins with that of the model.
+
+        What was learned stays, and does not depend on the added nodes. A model that learns
+        something for each node overrides this, to define it for the added ones.
+        """
+        self.state = state
+        self.reset_state()
+
+    def without_events(self) -> Self:
+        """Return a copy that has observed no events; the two share what was learned."""
+        model = copy(self)
+        model.forget()
+        return model
 
     def forget(self) -> None:
         """Drop all observed events and keep what was learned."""
@@ -109,11 +157,6 @@ class Model(ABC):
         if not self.is_fitted:
             raise InputError("this model is not fitted yet; call fit, or load a saved model")
 
-    def check_events(self, events: EventStream) -> None:
-        """Refuse events of nodes that the model does not know."""
-        self.check_fitted()
-        self.state.check_vocabulary(events)
-
     # Answers in the keys of the log
 
     def recommend(
@@ -129,7 +172,9 @@ class Model(ABC):
 
         `at` (seconds, as in the log) uses only events strictly before that time; by default all
         observed events count. `exclude_seen` leaves out targets the source has interacted with.
-        `candidates` restricts the ranking to these targets.
+        `candidates` restricts the ranking to these targets. A source or candidate that the model
+        does not know counts as a node without events; this replays the observed events, so ask for
+        many new sources at once.
         """
         many = self.recommend_many(
             [source], top=top, at=at, exclude_seen=exclude_seen, candidates=candidates

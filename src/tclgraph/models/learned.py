@@ -65,11 +65,9 @@ class LearnedModel(Trainable):
             self.network = self.build_network().to(self.config.device)
         self.reset_state()
 
-    def extend(self, events: EventStream) -> None:
-        before = self.state
-        self.state = StreamState.for_stream(events)
-        extend_tables(self.network, self.state.growth_since(before, self.config.seed))
-        self.reset_state()
+    def extend(self, state: StreamState) -> None:
+        extend_tables(self.network, state.growth_since(self.state, self.config.seed))
+        super().extend(state)
 
     def fit(
         self,

@@ -1,8 +1,8 @@
 """The file that holds a saved model.
 
 `model.safetensors` in the model's folder. Its header has, as text: the format version, the model's
-name, all of its settings, the figures measured on the training data, and the kind of graph. Its
-tensors are:
+name, all of its settings, the figures measured on the training data, the kind of graph, and the
+numbers of sources and targets that the model was fitted with. Its tensors are:
 
 | name       | content                                                                  |
 |------------|--------------------------------------------------------------------------|
@@ -29,6 +29,7 @@ from torch import Tensor
 
 from tclgraph.errors import InputError
 from tclgraph.events.identifiers import Identifiers
+from tclgraph.events.node_space import NodeSpace
 from tclgraph.events.stream import check_kind
 from tclgraph.events.writers import replacing
 from tclgraph.models.stream_state import StreamState
@@ -72,6 +73,7 @@ def write_model(folder: str | Path, saved: SavedModel) -> None:
         "settings": json.dumps(saved.settings),
         "measured": json.dumps(saved.measured),
         "kind": graph.space.kind,
+        "fitted": json.dumps([saved.state.fitted.num_sources, saved.state.fitted.num_targets]),
     }
     with replacing(Path(folder) / FILE_NAME) as path:
         path.write_bytes(to_bytes({name: t.contiguous() for name, t in tensors.items()}, header))
@@ -90,7 +92,9 @@ def read_model(folder: str | Path) -> SavedModel:
     kind = check_kind(header["kind"])
     sources = _tensor_to_keys(tensors["sources"])
     targets = sources if kind == "one-mode" else _tensor_to_keys(tensors["targets"])
-    state = StreamState.of(kind, sources, targets)
+    num_sources, num_targets = json.loads(header["fitted"])
+    fitted = NodeSpace(kind=kind, num_sources=num_sources, num_targets=num_targets)
+    state = StreamState.of(kind, sources, targets, fitted)
     state.graph.extend(tensors["node"].numpy(), tensors["time"].numpy())
     return SavedModel(
         model=header["model"],

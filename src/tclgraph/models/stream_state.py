@@ -5,9 +5,10 @@ A model *has* a `StreamState`; `Model.observe` and `Model.forget` keep it up to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from tclgraph.dependency_graph.graph import DependencyGraph
 from tclgraph.errors import InputError
@@ -25,12 +26,22 @@ class StreamState:
     targets: Identifiers
     """The same object as `sources` in a one-mode graph."""
     graph: DependencyGraph
+    fitted: NodeSpace
+    """Numbering of the nodes that the model was fitted with. Those that were added later have
+    higher ids."""
 
     @classmethod
-    def of(cls, kind: GraphKind, sources: Identifiers, targets: Identifiers) -> StreamState:
+    def of(
+        cls,
+        kind: GraphKind,
+        sources: Identifiers,
+        targets: Identifiers,
+        fitted: NodeSpace | None = None,
+    ) -> StreamState:
         """Return a state without events for this vocabulary."""
         space = NodeSpace(kind=kind, num_sources=len(sources), num_targets=len(targets))
-        return cls(sources=sources, targets=targets, graph=DependencyGraph(space))
+        graph = DependencyGraph(space)
+        return cls(sources=sources, targets=targets, graph=graph, fitted=fitted or space)
 
     @classmethod
     def for_stream(cls, events: EventStream) -> StreamState:
@@ -76,21 +87,57 @@ class StreamState:
 
     def without_events(self) -> StreamState:
         """Return a state with the same vocabulary and no events."""
-        return StreamState.of(self.space.kind, self.sources, self.targets)
+        return StreamState.of(self.space.kind, self.sources, self.targets, self.fitted)
 
-    def check_vocabulary(self, events: EventStream) -> None:
-        """Refuse events whose nodes are not the ones the model was fitted on."""
-        space = self.space
-        is_same = (events.sources is self.sources or events.sources == self.sources) and (
+    def with_keys(self, sources: pl.Series, targets: pl.Series) -> StreamState:
+        """Return a state that also has these keys, and no events; without a new key, this state.
+
+        New keys get ids after all others, in the given order. In a one-mode graph, every key is a
+        source and a target, and the sources come first.
+        """
+        all_sources = self.sources.with_keys(sources)
+        if self.space.kind == "one-mode":
+            all_sources = all_targets = all_sources.with_keys(targets)
+        else:
+            all_targets = self.targets.with_keys(targets)
+        if all_sources is self.sources and all_targets is self.targets:
+            return self
+        return StreamState.of(self.space.kind, all_sources, all_targets, self.fitted)
+
+    def has_vocabulary_of(self, events: EventStream) -> bool:
+        """Return whether the ids of a stream are those of this state."""
+        return (events.sources is self.sources or events.sources == self.sources) and (
             events.targets is self.targets or events.targets == self.targets
         )
-        if not is_same or events.kind != space.kind:
+
+    def renumbered(self, events: EventStream) -> EventStream:
+        """Return a stream of known nodes in the ids of this state."""
+        source = self.sources.ids(events.sources.keys)[events.source]
+        target = self.targets.ids(events.targets.keys)[events.target]
+        return replace(
+            events, source=source, target=target, sources=self.sources, targets=self.targets
+        )
+
+    def check_kind(self, events: EventStream) -> None:
+        """Refuse events of another graph kind."""
+        if events.kind != self.space.kind:
             raise InputError(
-                "these events have other nodes than those the model was fitted on "
-                f"({events.num_sources} sources and {events.num_targets} targets, fitted on "
-                f"{space.num_sources} and {space.num_targets}); "
-                "give the same log with the same split, or fit again"
+                f"these events are of kind {events.kind}, but the model was fitted on a "
+                f"{self.space.kind} graph; read the log with kind={self.space.kind!r}"
             )
+
+    def check_log(self, events: EventStream) -> None:
+        """Refuse a log that does not begin with the nodes that the model was fitted with."""
+        self.check_kind(events)
+        for side, fitted, given in (
+            ("sources", self.sources.first(self.fitted.num_sources), events.sources),
+            ("targets", self.targets.first(self.fitted.num_targets), events.targets),
+        ):
+            if given.first(min(len(fitted), len(given))) != fitted:
+                raise InputError(
+                    f"this log does not begin with the {len(fitted):,} {side} of the log that the "
+                    "model was fitted on; give that log, or one that continues it, or fit again"
+                )
 
     def events(self) -> EventStream:
         """Return all observed events as a stream."""

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from tclgraph.answers.recommendations import seen_targets
-from tclgraph.arrays import IntArray, ScoreArray
+from tclgraph.arrays import ScoreArray
 from tclgraph.errors import InputError
 from tclgraph.evaluation.protocol import evaluate
 from tclgraph.evaluation.ranking import rank
@@ -33,7 +33,7 @@ from tclgraph.events.identifiers import Identifiers, Key
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.models.interface import Model
-from tclgraph.testing.streams import FIRST_TIME, KINDS, cut, splits
+from tclgraph.testing.streams import FIRST_TIME, KINDS, cut, splits, with_another_future
 from tclgraph.training.trainable import Trainable
 
 Build: TypeAlias = Callable[[], Model]
@@ -78,7 +78,7 @@ def check_future_never_changes_a_score(build: Build, kind: GraphKind) -> None:
         # and time of the query at `now` stay.
         now = data.draw(st.integers(split.valid_end, len(split.events) - 1))
         random = np.random.default_rng(data.draw(st.integers(0, 99)))
-        other = replace(split, events=_with_another_future(split.events, now, random))
+        other = replace(split, events=with_another_future(split.events, now, random))
         model, other_model = _ready_for_test(build, split), _ready_for_test(build, other)
         sources = _shared(split.events.sources, other.events.sources)
         targets = _shared(split.events.targets, other.events.targets)
@@ -152,6 +152,54 @@ def check_the_clock_changes_no_rank(build: Build, kind: GraphKind) -> None:
         for row, other_rank in enumerate(ranks.tolist()):
             tolerance = _CLOCK_TOLERANCE if isinstance(model, Trainable) else 0.0
             _assert_rank(other_rank, scores[row] - scores[row, target[row]], tolerance)
+
+    _for_examples(build, check)
+
+
+def check_nodes_can_be_added(build: Build, kind: GraphKind) -> None:
+    """A model that grows with the stream answers like one that had room from the start.
+
+    The nodes of test are added in one block, event by event, and by ranking the block.
+    """
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        known, test = split.without_test(), split.test
+        roomy = _ready_for_test(build, split)
+        grown, single, ranking = (_ready_for_test(build, known) for _ in range(3))
+        grown.observe(test)
+        for row in range(len(test)):
+            with TemporaryDirectory() as folder:
+                single.save(folder)
+                single = type(single).load(folder, device="cpu")
+            single.observe(test[row : row + 1])
+        _assert_same(roomy, ranking.score_each(test), roomy.score_each(test))
+        for model in (grown, single, ranking):
+            assert model.state.has_vocabulary_of(split.events)
+            _assert_same(roomy, _scores_of_all(model, split), _scores_of_all(roomy, split))
+
+    _for_examples(build, check)
+
+
+def check_new_sources_get_answers(build: Build, kind: GraphKind) -> None:
+    """A source that the model has never seen gets an answer; asking changes nothing."""
+
+    def check(data: st.DataObject) -> None:
+        split = data.draw(splits(kind=kind))
+        known = split.without_test()
+        roomy, model = _ready_for_test(build, split), _ready_for_test(build, known)
+        before, state = _scores_of_all(model, known), model.state
+        targets = state.targets.keys.to_list()
+        sources = split.events.sources.keys.to_list()
+        many = model.recommend_many(sources, candidates=targets, top=len(targets))
+        expected = roomy.recommend_many(sources, candidates=targets, top=len(targets))
+        for source in sources:
+            _assert_same_ranking(roomy, many[source], expected[source])
+        ranking = model.recommend(1_000, top=len(targets))
+        assert sorted(entry.target for entry in ranking) == sorted(targets)
+        assert np.isfinite([entry.score for entry in ranking]).all()
+        assert model.state is state
+        assert_array_equal(_scores_of_all(model, known), before)
 
     _for_examples(build, check)
 
@@ -255,6 +303,8 @@ CHECKS: tuple[Check, ...] = (
     check_queries_are_independent,
     check_appending_equals_rebuilding,
     check_the_clock_changes_no_rank,
+    check_nodes_can_be_added,
+    check_new_sources_get_answers,
     check_saving_changes_nothing,
     check_fitting_is_repeatable,
     check_events_of_a_time_are_revealed_together,
@@ -283,26 +333,6 @@ def _ready_for_test(build: Build, split: Split) -> Model:
 def _scores_of_all(model: Model, split: Split) -> ScoreArray:
     sources = np.arange(split.events.num_sources)
     return model.score(sources, np.full(len(sources), split.events.time[-1]))
-
-
-def _with_another_future(events: EventStream, now: int, random: np.random.Generator) -> EventStream:
-    """Return the events with other events from `now` on; the query at `now` stays.
-
-    Some nodes occur in one of the futures only.
-    """
-    count = int(random.integers(1, 2 * (len(events) - now) + 1))
-
-    def keys(identifiers: Identifiers, ids: IntArray, num_others: int) -> list[Key]:
-        others = [*identifiers.keys.to_list(), *range(100, 104)]
-        return [*map(identifiers.key, ids), *random.choice(others, size=num_others).tolist()]
-
-    later = np.sort(random.uniform(0, 100, size=count - 1))
-    return EventStream.from_columns(
-        keys(events.sources, events.source[: now + 1], count - 1),
-        keys(events.targets, events.target[:now], count),
-        np.concatenate([events.time[: now + 1], events.time[now] + later]),
-        kind=events.kind,
-    )
 
 
 def _shared(ours: Identifiers, theirs: Identifiers) -> list[Key]:

@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from tclgraph.arrays import IntArray
+from tclgraph.events.identifiers import Identifiers, Key
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream, GraphKind
 
@@ -46,4 +48,24 @@ def cut(stream: EventStream, train_end: int, valid_end: int) -> Split:
         shares="by hand",
         by="rows",
         seen_only=False,
+    )
+
+
+def with_another_future(events: EventStream, now: int, random: np.random.Generator) -> EventStream:
+    """Return the events with other events from `now` on; the query at `now` stays.
+
+    Some nodes occur in one of the futures only.
+    """
+    count = int(random.integers(1, 2 * (len(events) - now) + 1))
+
+    def keys(identifiers: Identifiers, ids: IntArray, num_others: int) -> list[Key]:
+        others = [*identifiers.keys.to_list(), *range(100, 104)]
+        return [*map(identifiers.key, ids), *random.choice(others, size=num_others).tolist()]
+
+    later = np.sort(random.uniform(0, 100, size=count - 1))
+    return EventStream.from_columns(
+        keys(events.sources, events.source[: now + 1], count - 1),
+        keys(events.targets, events.target[:now], count),
+        np.concatenate([events.time[: now + 1], events.time[now] + later]),
+        kind=events.kind,
     )

@@ -25,6 +25,7 @@ from tclgraph.evaluation.metrics import LOWER_IS_BETTER
 from tclgraph.evaluation.protocol import validate
 from tclgraph.events.split import Split
 from tclgraph.heuristics.rules import heuristics_for
+from tclgraph.models.stream_state import StreamState
 from tclgraph.threads import use_torch_threads
 from tclgraph.training.checkpoint import (
     Position,
@@ -76,7 +77,7 @@ def train(
                 raise KeyboardInterrupt
     if training.best is not None:
         model.network.load_state_dict(training.best)
-    model.extend(split.events)
+    model.extend(StreamState.for_stream(split.events))
     model.observe(split.train)
 
 

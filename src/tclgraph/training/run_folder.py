@@ -36,8 +36,7 @@ class RunFolder:
         if not resume:
             self.refuse_existing()
         config = json.loads(json.dumps(config))  # as it reads back: JSON has no tuples
-        for partial_file in self.path.glob(".*.part"):  # left by a process that was killed
-            partial_file.unlink()
+        self.remove_partial_files()
         stored = self.read_config()
         if stored is None:
             self.write("environment.json", json.dumps(environment(), indent=2))
@@ -47,7 +46,7 @@ class RunFolder:
             if stored.get(part) != wanted:
                 raise InputError(
                     f"{self.path} was started with other {part} "
-                    f"({_difference(stored.get(part), wanted)}); "
+                    f"({difference(stored.get(part), wanted)}); "
                     f"use the same {part}, or give another folder"
                 )
 
@@ -70,6 +69,11 @@ class RunFolder:
                 f"cannot read {self.path / 'config.json'} ({error}); begin in another folder"
             ) from None
         return config
+
+    def remove_partial_files(self) -> None:
+        """Remove what a process that was killed has left."""
+        for partial_file in self.path.glob(".*.part"):
+            partial_file.unlink()
 
     def write_metrics(self, records: list[dict[str, Any]]) -> None:
         """Write metrics.jsonl, one record per line."""
@@ -102,11 +106,12 @@ def fingerprint(split: Split) -> dict[str, Any]:
     }
 
 
-def _difference(stored: Any, wanted: Any) -> str:
+def difference(stored: Any, wanted: Any) -> str:
+    """Return the first difference between two values of config.json, as text."""
     if isinstance(stored, dict) and isinstance(wanted, dict):
         for name in wanted:
             if stored.get(name) != wanted[name]:
                 if isinstance(wanted[name], dict):
-                    return f"{name}: {_difference(stored.get(name), wanted[name])}"
+                    return f"{name}: {difference(stored.get(name), wanted[name])}"
                 return f"{name}: then {stored.get(name)!r}, now {wanted[name]!r}"
     return f"then {stored!r}, now {wanted!r}"

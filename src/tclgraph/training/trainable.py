@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.interface import Model
+from tclgraph.models.stream_state import StreamState
 from tclgraph.training.config import TrainingConfig
 
 UseOfThreads = Literal["torch", "parts", "drawing"]
@@ -41,20 +42,18 @@ class Trainable(Model):
         The split has the training events and their nodes only, see `Split.train_only`.
         """
 
-    @abstractmethod
-    def extend(self, events: EventStream) -> None:
-        """Take over a larger vocabulary, of which that of the model is the beginning.
-
-        What was learned stays, and does not depend on the added nodes. The state is reset to that
-        before the first event.
-        """
+    def without_events(self) -> Self:
+        model = copy(self)
+        # The copy has modules of its own, whose tables can be extended, and the same tensors.
+        tensors = (*self.network.parameters(), *self.network.buffers())
+        model.network = deepcopy(self.network, {id(tensor): tensor for tensor in tensors})
+        model.forget()
+        return model
 
     def extended(self, events: EventStream) -> Self:
         """Return a copy with a larger vocabulary, for ranking; the two share what was learned."""
-        model = copy(self)
-        tensors = (*self.network.parameters(), *self.network.buffers())
-        model.network = deepcopy(self.network, {id(tensor): tensor for tensor in tensors})
-        model.extend(events)
+        model = self.without_events()
+        model.extend(StreamState.for_stream(events))
         return model
 
     @property

@@ -10,14 +10,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from torch import Tensor
 from torch.testing import assert_close
 
+from tclgraph.arrays import IntArray
+from tclgraph.encoding.roots import root_pairs
 from tclgraph.encoding.training_windows import SampledRoots
 from tclgraph.events.split import Split
 from tclgraph.events.stream import EventStream
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.tcl.model import TCL
+from tclgraph.sampling.dependency_subgraphs import singleton
 from tclgraph.testing.streams import cut, streams
 from tests.reference.intervals import log_interval
 from tests.reference.tcl import Instance, Past, ReferenceTCL, without_past
@@ -87,12 +91,12 @@ def untrained(chosen: dict[str, Any], split: Split, seed: int) -> TCL:
     return model
 
 
-def reference_of(model: TCL, events: EventStream, **dropout: Any) -> ReferenceTCL:
+def reference_of(model: TCL, events: EventStream, **options: Any) -> ReferenceTCL:
     parameters = {
         name.removeprefix("encoder."): parameter
         for name, parameter in model.network.named_parameters()
     }
-    return ReferenceTCL(events, parameters, model.config, model.network.scale, **dropout)
+    return ReferenceTCL(events, parameters, model.config, model.network.scale, **options)
 
 
 def all_vectors(model: TCL) -> Tensor:
@@ -264,19 +268,27 @@ def test_all_targets_as_negatives(
 
 
 @settings(max_examples=40)
-@given(split=cut_streams(), chosen=tcl_settings(input_dropout=0.5), seed=seeds, data=st.data())
-def test_loss_and_every_gradient_with_input_dropout(
-    split: Split, chosen: dict[str, Any], seed: int, data: st.DataObject
+@given(
+    split=cut_streams(),
+    chosen=tcl_settings(input_dropout=0.5),
+    share=st.sampled_from([0.0, 0.4]),
+    seed=seeds,
+    data=st.data(),
+)
+def test_loss_and_every_gradient_with_input_dropout_and_hidden_nodes(
+    split: Split, chosen: dict[str, Any], share: float, seed: int, data: st.DataObject
 ) -> None:
-    model = untrained(chosen, split, seed)
+    model = untrained({**chosen, "hidden_share": share}, split, seed)
     window = data.draw(st.integers(0, len(model.windows) - 1))
     ours = model.loss(window, np.random.default_rng(seed))
 
-    random = np.random.default_rng(seed)  # negatives are drawn first, then the dropout mask
+    # Negatives are drawn first, then the dropout mask, then the hidden nodes.
+    random = np.random.default_rng(seed)
     roots = draw_roots(model, window, random)
-    ((packed, mask),) = model.network.encoder.inputs(model.windows.graph, roots.pairs, random)
+    (inputs,) = model.network.encoder.inputs(model.windows.graph, roots.pairs, random)
+    packed, mask = inputs.packed, inputs.dropout
     assert mask is not None
-    dropout = {}
+    dropout, hidden = {}, set()
     for row, instance in enumerate(packed.row_instance.tolist()):
         node = int(packed.row_node[row])
         is_real = instance >= 0
@@ -284,10 +296,34 @@ def test_loss_and_every_gradient_with_input_dropout(
         dropout[member, int(packed.row_depth[row])] = torch.from_numpy(
             mask.is_kept_RD[row]
         ).double()
+        if inputs.row_node[row] != node:
+            hidden.add(node)
+    assert share > 0 or not hidden
     nodes = nodes_of(model, roots)
-    reference = reference_of(model, split.train, dropout=dropout)
+    reference = reference_of(model, split.train, dropout=dropout, hidden=hidden)
     expected = reference.loss(roots.event.tolist(), [row[2:] for row in nodes])
     assert_same_loss(model, ours, expected)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5])
+def test_a_share_of_the_nodes_is_hidden_and_the_absent_node_never(share: float) -> None:
+    stream = EventStream.from_columns(range(2_000), range(2_000), range(2_000))
+    model = TCL(width=4, heads=2, hidden_share=share)
+    model.prepare(cut(stream, 2_000, 2_000))
+    encoder, graph = model.network.encoder, model.windows.graph
+
+    def hidden(node: IntArray) -> IntArray:
+        pairs, _ = root_pairs(singleton(node), encoder.absent_node)
+        (inputs,) = encoder.inputs(graph, pairs, np.random.default_rng(5))
+        is_hidden = inputs.row_node != inputs.packed.row_node
+        assert (inputs.row_node[is_hidden] == encoder.absent_node + 1).all()
+        return np.unique(inputs.packed.row_node[is_hidden])
+
+    everywhere = hidden(np.arange(4_000))
+    assert abs(len(everywhere) / 4_000 - share) < 0.03
+    assert encoder.absent_node not in everywhere
+    # Which nodes a batch hides does not depend on what else is encoded.
+    assert_array_equal(hidden(np.arange(1_000)), everywhere[everywhere < 1_000])
 
 
 @given(split=cut_streams(), chosen=tcl_settings(), seed=seeds)

@@ -171,7 +171,7 @@ class Ranker(LearnedModel):
     @torch.no_grad()
     @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_events(events)
+        events = self.admit(events)
         self._history.update()
         unknown = UnknownTargets.at(self.graph, self._num_trained, len(events))
         unknown = unknown.revealing(events, self.graph)

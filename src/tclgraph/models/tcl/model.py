@@ -152,7 +152,7 @@ class TCL(LearnedModel):
     @torch.no_grad()
     @threads_for_parts()
     def score_each(self, events: EventStream) -> ScoreArray:
-        self.check_events(events)
+        events = self.admit(events)
         block = self._states.advance(events)
         key_BD = self.network.discriminator.ranking_key(block.source_BD)
         product_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
