@@ -78,6 +78,12 @@ class StreamState:
         """Return a state with the same vocabulary and no events."""
         return StreamState.of(self.space.kind, self.sources, self.targets)
 
+    def copy(self) -> StreamState:
+        """Return a state with the same vocabulary and events that grows independently."""
+        state = self.without_events()
+        state.graph.extend(self.graph.node, self.graph.time)
+        return state
+
     def check_vocabulary(self, events: EventStream) -> None:
         """Refuse events whose nodes are not the ones the model was fitted on."""
         space = self.space
