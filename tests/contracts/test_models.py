@@ -12,6 +12,7 @@ from tclgraph import registry
 from tclgraph.errors import InputError
 from tclgraph.events.stream import EventStream, GraphKind
 from tclgraph.heuristics.rules import heuristics_for
+from tclgraph.models.ranker import trust
 from tclgraph.testing import CHECKS
 from tclgraph.testing.contract import Check
 from tclgraph.testing.streams import KINDS, cut
@@ -19,6 +20,7 @@ from tclgraph.testing.streams import KINDS, cut
 TINY = {"epochs": 1, "batch_size": 8, "width": 4, "threads": 1}
 TWO_HEADS = {**TINY, "heads": 2}
 RANKER = {"epochs": 1, "batch_size": 8, "threads": 1}
+EXPERT = "tcl:epochs=1:batch_size=8:width=4:heads=2:levels=3"
 ENCODER = {"encoder.width": 4, "encoder.heads": 2, "encoder.levels": 3}
 SMALL: dict[str, dict[str, Any]] = {
     "tcl": {**TWO_HEADS, "levels": 3},
@@ -33,6 +35,7 @@ SMALL: dict[str, dict[str, Any]] = {
     },
     "ranker": {**RANKER, **ENCODER},
     "ranker (no encoder)": {**RANKER, "encoder": None},
+    "ranker (expert)": {**RANKER, "encoder": None, "experts": EXPERT},
     "graphsage": TWO_HEADS,
     "graphsage (mean)": {**TINY, "aggregator": "mean"},
     "ctdne": {**TINY, "walks_per_node": 2, "walk_length": 6, "window": 2},
@@ -55,6 +58,12 @@ def cases() -> Iterator[tuple[str, GraphKind]]:
         for kind in KINDS:
             if name != "last-contact" or kind == "one-mode":
                 yield name, kind
+
+
+@pytest.fixture(autouse=True)
+def trust_in_experts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the ranker trust its experts, although they learn nothing from so few events."""
+    monkeypatch.setattr(trust, "VALUES", (0.5,))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

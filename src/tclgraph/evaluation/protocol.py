@@ -144,7 +144,7 @@ class _Evaluation:
         started = time.perf_counter()
         history, events = self._history(), self._events()
         counter = _Counter(len(history) + len(events), progress)
-        for past in _pieces(history, _EVENTS_PER_REPLAY):
+        for past in pieces(history, _EVENTS_PER_REPLAY):
             model.observe(past)
             counter.add(len(past))
 
@@ -249,7 +249,7 @@ class _Evaluation:
         blocks = []
         is_ranked = np.zeros(len(events), dtype=bool)
         start = 0
-        for run, is_sampled in _runs(events, self.max_events):
+        for run, is_sampled in sampled_runs(events, self.max_events):
             if is_sampled:
                 run_steps = steps(run, withheld, self._update, is_together=is_together)
                 for block, scores in _score_blocks(model, run_steps, num_targets):
@@ -297,12 +297,12 @@ def _share_of(progress: Progress | None, number: int, count: int) -> Progress | 
     return lambda done, total: progress(number * total + done, count * total)
 
 
-def _pieces(events: EventStream, size: int) -> Iterator[EventStream]:
+def pieces(events: EventStream, size: int) -> Iterator[EventStream]:
     for start in range(0, len(events), size):
         yield events[start : start + size]
 
 
-def _runs(events: EventStream, max_events: int | None) -> Iterator[tuple[EventStream, bool]]:
+def sampled_runs(events: EventStream, max_events: int | None) -> Iterator[tuple[EventStream, bool]]:
     """Yield runs of consecutive events, and whether the run belongs to the sample."""
     if max_events is None or max_events >= len(events):
         yield events, True
@@ -321,7 +321,7 @@ def _score_blocks(
     """Yield consecutive blocks of events with their scores; update the state of the model."""
     size = max(1, min(_EVENTS_PER_BLOCK, _CELLS_PER_BLOCK // num_targets))
     for step in steps:
-        for block in _pieces(step.ranked, size):
+        for block in pieces(step.ranked, size):
             if step.is_in_turn:
                 scores = model.score_each(block)
             else:

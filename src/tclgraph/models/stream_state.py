@@ -89,6 +89,12 @@ class StreamState:
         """Return a state with the same vocabulary and no events."""
         return StreamState.of(self.space.kind, self.sources, self.targets, self.fitted)
 
+    def copy(self) -> StreamState:
+        """Return a state with the same vocabulary and events that grows independently."""
+        state = self.without_events()
+        state.graph.extend(self.graph.node, self.graph.time)
+        return state
+
     def with_keys(self, sources: pl.Series, targets: pl.Series) -> StreamState:
         """Return a state that also has these keys, and no events; without a new key, this state.
 

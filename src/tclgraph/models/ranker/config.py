@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt
 
 from tclgraph.dependency_graph.interval_scaling import Scaling
 from tclgraph.encoding.two_stream import TwoStreamConfig
+from tclgraph.models.ranker.experts import ExpertSettings, parse_experts, with_shared
 from tclgraph.training.config import TrainingConfig
 
 
@@ -55,6 +56,15 @@ class RankerConfig(TrainingConfig):
     """Learning rate of gate and heads, as a multiple of that of the encoder."""
     encoder: EncoderConfig | None = field(default_factory=EncoderConfig)
     """Encoder whose match score joins the explore head. None: no encoder runs."""
+    experts: Annotated[tuple[ExpertSettings, ...], BeforeValidator(parse_experts)] = ()
+    """Models that are trained on their own and whose scores join the explore head: unfitted models,
+    or names such as "tcl" or "tcl:negatives=all,sasrec". Learned ones have the seed, the device and
+    the number of threads of the ranker."""
+
+    def __post_init__(self) -> None:
+        shared = {"seed": self.seed, "device": self.device, "threads": self.threads}
+        experts = tuple(with_shared(expert, shared) for expert in self.experts)
+        object.__setattr__(self, "experts", experts)
 
     def unused_settings(self) -> dict[str, str]:
         unused: dict[str, str] = {}

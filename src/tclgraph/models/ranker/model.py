@@ -3,8 +3,10 @@
 Shapes: B events or queries, R of them with candidate features, K candidates, T targets, D width.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -22,13 +24,19 @@ from tclgraph.features.block import HistoryFeatures
 from tclgraph.features.interactions import InteractionLog
 from tclgraph.features.state import HistoryState
 from tclgraph.features.time_scale import TimeScale
+from tclgraph.models.interface import Model
 from tclgraph.models.learned import LearnedModel
 from tclgraph.models.ranker.config import RankerConfig
+from tclgraph.models.ranker.experts import PREFIX, Experts, combined
 from tclgraph.models.ranker.heads import ScoreHeads
 from tclgraph.models.ranker.match import MatchEncoder
+from tclgraph.models.ranker.trust import choose_trust
 from tclgraph.models.ranker.unknown import UnknownTargets
 from tclgraph.models.ranker.windows import RankerWindows, Window
+from tclgraph.models.saving import SavedModel
+from tclgraph.models.stream_state import StreamState
 from tclgraph.threads import even_cuts, num_parts, run_in_parts, threads_for_parts
+from tclgraph.training.progress import ProgressCallback
 from tclgraph.training.trainable import UseOfThreads
 
 _MIN_EVENTS_PER_THREAD = 16
@@ -73,11 +81,35 @@ class Ranker(LearnedModel):
     }
     config: RankerConfig
     network: RankerNetwork
+    experts = Experts()
+    """Fitted experts; there are none while the heads are trained."""
 
     # Training
 
+    def fit(
+        self,
+        split: Split,
+        *,
+        run: str | Path | None = None,
+        resume: bool = False,
+        progress: ProgressCallback | None = None,
+    ) -> Self:
+        """Train the heads, then the experts; choose on valid how far to trust the experts."""
+        super().fit(split, run=run, resume=resume, progress=progress)
+        if self.config.experts:
+            folder = None if run is None else Path(run)
+            self.experts = Experts.fitted(
+                self.config.experts, split, run=folder, resume=resume, progress=progress
+            )
+            self.measured |= {"experts": self.experts.measured()}
+            self.measured["trust"] = choose_trust(self, split)
+            if folder is not None:
+                self.save(folder)
+        return self
+
     def prepare(self, split: Split) -> int:
         config = self.config
+        self.experts = Experts()
         self.windows = RankerWindows(split.train, config)
         scale = asdict(IntervalScale.measure(self.windows.graph))
         self.start(
@@ -85,6 +117,8 @@ class Ranker(LearnedModel):
             scale=scale,
             time_scale=asdict(self.windows.time_scale),
             num_targets=split.events.num_targets,
+            experts=[],
+            trust=[],
         )
         self.network.heads.measure(self.windows.feature_sample())
         return len(self.windows)
@@ -156,6 +190,14 @@ class Ranker(LearnedModel):
         self._states = None if match is None else NodeStates(match.encoder, self.graph)
         time_scale = TimeScale(**self.measured["time_scale"])
         self._history = HistoryState(InteractionLog(self.graph, time_scale, self._num_trained))
+        self.experts = self.experts.without_events()
+
+    def extend(self, state: StreamState) -> None:
+        super().extend(state)
+        self.experts = self.experts.extended(state)
+
+    def update_state(self, events: EventStream) -> None:
+        self.experts.observe(events)
 
     @torch.no_grad()
     def score(self, source: IntArray, time: FloatArray) -> ScoreArray:
@@ -166,11 +208,20 @@ class Ranker(LearnedModel):
             match_BT = key_BD @ self._states.vectors(self.graph.space.target_nodes).T
         self._history.update()
         unknown = UnknownTargets.at(self.graph, self._num_trained, len(source))
+        trust = self.measured["trust"]
+        of_experts = self.experts.score(source, time, unknown, [value > 0 for value in trust])
+        match_BT = _sum(match_BT, combined(of_experts, trust))
         return self._log_probabilities(self._history.features(source, time), match_BT, unknown)
+
+    def score_each(self, events: EventStream) -> ScoreArray:
+        return self.score_with(events, [self.measured["trust"]])[0]
 
     @torch.no_grad()
     @threads_for_parts()
-    def score_each(self, events: EventStream) -> ScoreArray:
+    def score_with(
+        self, events: EventStream, trusts: Sequence[Sequence[float]]
+    ) -> list[ScoreArray]:
+        """Do the same as `score_each` for different values of the trust in each expert."""
         events = self.admit(events)
         self._history.update()
         unknown = UnknownTargets.at(self.graph, self._num_trained, len(events))
@@ -182,9 +233,12 @@ class Ranker(LearnedModel):
             match_BT = block.select(key_BD @ block.before_TD.T, key_BD @ block.after_ID.T)
         else:
             self.graph.append(events)
+        is_used = [any(column) for column in zip(*trusts, strict=True)]
+        of_experts = self.experts.score_each(events, unknown, is_used)
+        matches = [_sum(match_BT, combined(of_experts, trust)) for trust in trusts]
         start = len(self.graph) - len(events)
         self._history.update(start)  # links the new events, before several threads read them
-        parts: dict[int, ScoreArray] = {}
+        parts: dict[int, list[ScoreArray]] = {}
 
         def work(_: int, first: int, last: int) -> None:
             history = self._history.copy()
@@ -192,12 +246,18 @@ class Ranker(LearnedModel):
                 rows = slice(begin, min(begin + _EVENTS_AT_ONCE, last))
                 history.update(start + begin)
                 features = history.features(events.source[rows], events.time[rows], reveal=True)
-                match = None if match_BT is None else match_BT[rows]
-                parts[begin] = self._log_probabilities(features, match, unknown.from_query(begin))
+                unknown_now = unknown.from_query(begin)
+                parts[begin] = [
+                    self._log_probabilities(
+                        features, None if match is None else match[rows], unknown_now
+                    )
+                    for match in matches
+                ]
 
         cuts = even_cuts(len(events), num_parts(len(events), _MIN_EVENTS_PER_THREAD))
         run_in_parts(cuts, work)
-        return np.concatenate([parts[begin] for begin in sorted(parts)])
+        in_order = [parts[begin] for begin in sorted(parts)]
+        return [np.concatenate(blocks) for blocks in zip(*in_order, strict=True)]
 
     def _log_probabilities(
         self, features: HistoryFeatures, match_BT: Tensor | None, unknown: UnknownTargets
@@ -212,12 +272,15 @@ class Ranker(LearnedModel):
         if self._states is not None:
             self._states.load_tensors(tensors)
 
-    def vectors(self, node: IntArray, time: float) -> ScoreArray:  # noqa: ARG002
-        """Return the encoder's predictive vectors, which do not depend on time."""
+    def vectors(self, node: IntArray, time: float) -> ScoreArray:
+        """Return the vectors of the first expert that has any, else those of the encoder."""
+        for expert in self.experts.models:
+            if type(expert).vectors is not Model.vectors:
+                return expert.vectors(node, time)
         if self._states is None:
             raise InputError(
-                "this ranker has no vectors, because it was fitted with encoder=None; "
-                "fit it with an encoder, or use tcl"
+                "this ranker has no vectors, because it was fitted without an encoder and without "
+                "an expert that has vectors; fit it with experts=tcl, or use tcl"
             )
         return self._states.vectors(node).cpu().numpy()
 
@@ -225,3 +288,21 @@ class Ranker(LearnedModel):
         """Return probabilities in place of their logarithms."""
         probability: ScoreArray = np.exp(scores)
         return probability
+
+    # Saving
+
+    def tensors(self) -> dict[str, Tensor]:
+        experts = {PREFIX + name: tensor for name, tensor in self.experts.tensors().items()}
+        return super().tensors() | experts
+
+    @classmethod
+    def from_saved(cls, saved: SavedModel, *, device: str | None = None) -> Self:
+        model = super().from_saved(saved, device=device)
+        model.experts = Experts.from_saved(model.config.experts, saved, device=device)
+        return model
+
+
+def _sum(match_BT: Tensor | None, expert_BT: Tensor | None) -> Tensor | None:
+    if match_BT is None or expert_BT is None:
+        return expert_BT if match_BT is None else match_BT
+    return match_BT + expert_BT.to(match_BT)
