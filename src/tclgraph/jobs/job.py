@@ -87,18 +87,22 @@ def is_learned(model: str) -> bool:
 
 
 @cache
-def _config_of(model: str, settings: str) -> dict[str, Any]:
+def _config_of(model: str, given_settings: str) -> dict[str, Any]:
     """Return all settings that the outcome depends on, the model's defaults included."""
-    given = json.loads(settings)
+    given = json.loads(given_settings)
     built = registry.build(model, **given)
     if not isinstance(built, LearnedModel):
         return dict(given)
     config = asdict(built.config)
-    for name in ("seed", "threads", "device"):
-        config.pop(name)
+    for settings in (config, *(expert["settings"] for expert in config.get("experts", ()))):
+        for name in ("seed", "threads", "device"):
+            settings.pop(name, None)
+    # Stored outcomes are from before there were these settings.
     for part in (config, config.get("encoder") or {}):
-        if part.get("hidden_share") == 0:  # as in outcomes from before there was this setting
+        if part.get("hidden_share") == 0:
             part.pop("hidden_share")
+    if not config.get("experts", True):
+        config.pop("experts")
     return config
 
 
