@@ -6,7 +6,6 @@ It shares no code with the package. Every method returns features by the names o
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
 from math import log, log1p
 from typing import NamedTuple
 
@@ -140,12 +139,14 @@ class History:
             run += 1
         has_gap = len(shared) > 1
         mean_gap = (both[-1] - both[0]) / (len(shared) - 1) if has_gap else 0.0
-        latest_neighbor = events[-1].neighbor
-        after_latest = [
-            after.neighbor
-            for before, after in pairwise(events)
-            if before.neighbor == latest_neighbor
-        ][-EVENTS_WITH_LATEST:]
+        after_latest, after_two, after_three = (
+            self.next_neighbors(events, length) for length in (1, 2, 3)
+        )
+        recent = [
+            1 / number
+            for number, after in enumerate(reversed(after_latest), start=1)
+            if after == neighbor
+        ]
         return {
             "age": self.age(both, now),
             "forward_age": self.age(forward, now),
@@ -163,9 +164,26 @@ class History:
             "mean_gap": self.log_time(mean_gap),
             "has_gap": float(has_gap),
             "events_since": log1p(sum(event.event > shared[-1].event for event in events)),
-            "next_after_latest": log1p(after_latest.count(neighbor)),
             "num_after_latest": log1p(len(after_latest)),
+            "next_after_latest": log1p(after_latest.count(neighbor)),
+            "recent_after_latest": log1p(sum(recent)),
+            "next_after_two": log1p(after_two.count(neighbor)),
+            "next_after_three": log1p(after_three.count(neighbor)),
         }
+
+    def next_neighbors(self, events: Sequence[Interaction], length: int) -> list[int]:
+        """Return the neighbors that came next after the latest neighbors in their order.
+
+        `length` is the number of latest neighbors. Of the events with the latest neighbor, only the
+        latest EVENTS_WITH_LATEST before the last count.
+        """
+        neighbors = [event.neighbor for event in events]
+        ends = [end for end in range(len(events) - 1) if neighbors[end] == neighbors[-1]]
+        return [
+            neighbors[end + 1]
+            for end in ends[-EVENTS_WITH_LATEST:]
+            if end + 1 >= length and neighbors[end + 1 - length : end + 1] == neighbors[-length:]
+        ]
 
     # Activity features of a candidate
 

@@ -121,10 +121,17 @@ class PairColumn(IntEnum):
     """Whether the pair has more than one event."""
     EVENTS_SINCE = 15
     """Number of the source's events since the pair's last event."""
-    NEXT_AFTER_LATEST = 16
-    """How often the source's next event after one with its latest neighbor was with this one."""
-    NUM_AFTER_LATEST = 17
+    NUM_AFTER_LATEST = 16
     """How often the source had a next event after one with its latest neighbor."""
+    NEXT_AFTER_LATEST = 17
+    """How often the source's next event after one with its latest neighbor was with this one."""
+    RECENT_AFTER_LATEST = 18
+    """The same, with weight 1/n for the n-th latest of the events with the latest neighbor."""
+    NEXT_AFTER_TWO = 19
+    """The same without weights, for events with the latest neighbor that followed an event with the
+    one before it: how often this neighbor came next after the latest two in their order."""
+    NEXT_AFTER_THREE = 20
+    """How often it came next after the latest three neighbors in their order."""
 
 
 class ActivityColumn(IntEnum):
@@ -191,6 +198,8 @@ class NearbyColumn(IntEnum):
 
 NUM_SOURCE_FEATURES = len(SourceColumn)
 NUM_PAIR_FEATURES = len(PairColumn)
+NUM_AFTER_FEATURES = len(PairColumn) - int(PairColumn.NEXT_AFTER_LATEST)
+"""Number of pair features that count what came next: NEXT_AFTER_LATEST and those after it."""
 NUM_ACTIVITY_FEATURES = len(ActivityColumn)
 NUM_NEARBY_FEATURES = len(NearbyColumn)
 NUM_CANDIDATE_FEATURES = NUM_ACTIVITY_FEATURES + NUM_NEARBY_FEATURES

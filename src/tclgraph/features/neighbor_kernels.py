@@ -9,6 +9,7 @@ from tclgraph.compilation import BORROWING, kernel
 from tclgraph.features.block import NUM_STEADY
 from tclgraph.features.columns import (
     MAX_PAIRS,
+    NUM_AFTER_FEATURES,
     NUM_CANDIDATE_FEATURES,
     NUM_PAIR_FEATURES,
     PairColumn,
@@ -48,7 +49,7 @@ class Lists(NamedTuple):
     row_of: IntArray
     """[T] Work memory: row of each target in the current list; -1 between calls."""
     count: Any
-    """[MAX_PAIRS] How often each neighbor came next after the latest one."""
+    """[MAX_PAIRS, NUM_AFTER_FEATURES] How often each neighbor came next after the latest ones."""
 
 
 @kernel
@@ -76,7 +77,7 @@ def empty_lists(num_targets: int) -> Any:
         np.empty((NUM_LANES, MAX_PAIRS, NUM_LATEST), np.int32),
         row,
         np.full(num_targets, -1, np.int64),
-        np.empty(MAX_PAIRS, np.float32),
+        np.empty((MAX_PAIRS, NUM_AFTER_FEATURES), np.float32),
     )
 
 
@@ -139,8 +140,9 @@ def write_pairs(
         instance, listed = latest[Latest.INSTANCE], latest[Latest.FIRST_COUNTED]
         first = first_counted(instance >> 1, listed, oldest, events)
         write_pair(instance, row, first, last, now, events, features)
-        features[PairColumn.NEXT_AFTER_LATEST] = lists.count[row]
         features[PairColumn.NUM_AFTER_LATEST] = num_after
+        for column in range(NUM_AFTER_FEATURES):
+            features[PairColumn.NEXT_AFTER_LATEST + column] = lists.count[row, column]
 
 
 @kernel(**BORROWING)
@@ -152,7 +154,7 @@ def _count_after_latest(
     Return how often another event followed one with the latest neighbor.
     """
     for row in rows:
-        lists.count[row] = 0.0
+        lists.count[row, :] = 0.0
         lists.row_of[latest[row, Latest.TARGET]] = row
     num_after = count_after_latest(source, last, lists.row_of, events, lists.count)
     for row in rows:

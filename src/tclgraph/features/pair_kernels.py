@@ -4,7 +4,12 @@ from typing import Any
 
 from tclgraph.arrays import IntArray
 from tclgraph.compilation import BORROWING, INLINED, kernel
-from tclgraph.features.columns import MAX_LATEST_EVENTS, NUM_WINDOWS, PairColumn
+from tclgraph.features.columns import (
+    MAX_LATEST_EVENTS,
+    NUM_AFTER_FEATURES,
+    NUM_WINDOWS,
+    PairColumn,
+)
 from tclgraph.features.latest_kernels import num_pair_events
 from tclgraph.features.log_arrays import Events, Hop, PairLink, PairTime, Total
 
@@ -83,16 +88,30 @@ def count_after_latest(
     """Count for each pair how often it came next after an event with the latest neighbor.
 
     `last` is the source's last instance, and `row_of` has the row of `counts` of every target, -1
-    if it has none. Only MAX_LATEST_EVENTS events count. Return their number.
+    if it has none. The columns of `counts` are the features from NEXT_AFTER_LATEST on. Only
+    MAX_LATEST_EVENTS events count. Return their number.
     """
     num_visits = 0
+    hops = events.hops
     oldest = events.totals[last, Total.OLDEST] >> 1
     event = events.pairs[last >> 1, PairLink.PREVIOUS]
     while event >= oldest and num_visits < MAX_LATEST_EVENTS:
         instance = 2 * event if events.pairs[event, PairLink.SOURCE] == source else 2 * event + 1
-        row = row_of[events.hops[instance, Hop.NEXT_NEIGHBOR] - events.first_target]
-        if row >= 0:
-            counts[row] += 1.0
+        row = row_of[hops[instance, Hop.NEXT_NEIGHBOR] - events.first_target]
         num_visits += 1
+        if row >= 0:
+            count = counts[row]
+            count[0] += 1.0
+            count[1] += 1.0 / num_visits
+            # Go back from the event and from the last one, as long as the neighbors are the same.
+            before, latest, column = instance, last, 2
+            while column < NUM_AFTER_FEATURES:
+                before, latest = hops[before, Hop.PREVIOUS], hops[latest, Hop.PREVIOUS]
+                if before < 0 or (before >> 1) < oldest:
+                    break
+                if hops[before, Hop.NEIGHBOR] != hops[latest, Hop.NEIGHBOR]:
+                    break
+                count[column] += 1.0
+                column += 1
         event = events.pairs[event, PairLink.PREVIOUS]
     return num_visits
