@@ -94,7 +94,7 @@ def test_a_model_without_vectors_says_so() -> None:
     ranker = Ranker(encoder=None, epochs=1, threads=1).fit(split)
     assert len(ranker.recommend("p3", top=4)) == 4
     for model, message in (
-        (ranker, "fitted with encoder=None"),
+        (ranker, "without an expert that has vectors"),
         (build("popularity").fit(split), "popularity has no vectors"),
     ):
         with pytest.raises(InputError, match=message):
